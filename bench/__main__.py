@@ -29,7 +29,7 @@ from bench.downloads import measure_downloads
 from bench.duplicates import measure_deduplication
 from bench.event_loop import measure_event_loop
 from bench.expression_times import measure_expression_times
-from bench.figures import Benchmark, Figure, ToolMissingError, summarise_runs
+from bench.figures import Benchmark, Figure, ToolMissingError, summarise_runs_as_json
 from bench.gateway import measure_gateway
 from bench.graphql_list import measure_graphql_list
 from bench.import_time import measure_import_time
@@ -89,7 +89,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 
 def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks, or all benchmarks, and return the exit code."""
-    names, runs = _parse_arguments(arguments)
+    names, runs = _parse_benchmark_names_and_runs(arguments)
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         print(f"unknown benchmark {', '.join(unknown)}; choose from {', '.join(BENCHMARKS)}", file=sys.stderr)
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
         except ToolMissingError as error:
             print(f"{name}: {error}", file=sys.stderr)
             complete = False
-        for line in map(summarise_runs, figures.values()):
+        for line in map(summarise_runs_as_json, figures.values()):
             print(json.dumps(line), flush=True)
             held = held and line["holds"]
     if not held:
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if complete else TOOL_MISSING
 
 
-def _parse_arguments(arguments: Sequence[str]) -> tuple[Sequence[str], int]:
+def _parse_benchmark_names_and_runs(arguments: Sequence[str]) -> tuple[Sequence[str], int]:
     """Parse the command line; return the names of the benchmarks to run, and the number of runs of each benchmark."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks, one JSON object a line.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmark to run; default: all")

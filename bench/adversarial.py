@@ -78,10 +78,10 @@ def build_kql_attacks() -> list[Attack]:
     for name, kql in build_hostile_kql_by_attack_name().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
         found += [
-            Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json({"query": kql})),
-            Attack(f"time-range-{name}", "POST", _AD_HOC, _to_json({"query": kql, "timeRange": "P1D"})),
-            Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _to_json(put)),
-            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_tool_call(_AD_HOC_TOOL, {"query": kql}), _MCP),
+            Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json_bytes({"query": kql})),
+            Attack(f"time-range-{name}", "POST", _AD_HOC, _to_json_bytes({"query": kql, "timeRange": "P1D"})),
+            Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _to_json_bytes(put)),
+            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_tool_call_body(_AD_HOC_TOOL, {"query": kql}), _MCP),
         ]
     return found
 
@@ -99,12 +99,12 @@ def build_nesting_attacks() -> list[Attack]:
         "parse-json-300": f"print parse_json('{'[' * 300}{']' * 300}')",
         "objects": "print parse_json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
     }
-    found = [Attack(f"deep-{name}", "POST", _AD_HOC, _to_json({"query": kql})) for name, kql in texts.items()]
+    found = [Attack(f"deep-{name}", "POST", _AD_HOC, _to_json_bytes({"query": kql})) for name, kql in texts.items()]
     found += [
         Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), must_be_rejected=True),
         Attack("deep-mcp", "POST", _MCP_PATH, b'{"a":' * 100_000, _MCP, must_be_rejected=True),
-        Attack("deep-graphql", "POST", _GRAPHQL, _to_json({"query": "{" + "workspace{" * 2_000})),
-        Attack("deep-graphql-list", "POST", _GRAPHQL, _to_json({"query": "{a(b:" + "[" * 4_900})),
+        Attack("deep-graphql", "POST", _GRAPHQL, _to_json_bytes({"query": "{" + "workspace{" * 2_000})),
+        Attack("deep-graphql-list", "POST", _GRAPHQL, _to_json_bytes({"query": "{a(b:" + "[" * 4_900})),
         Attack("deep-variables", "POST", _GRAPHQL, b'{"query":"{workspace{id}}","variables":{"a":%b}}' % deep.encode()),
     ]
     return found
@@ -117,23 +117,25 @@ def build_large_body_attacks() -> list[Attack]:
     found = []
     for name, unit in _VALUES.items():
         array, whole, twice = (
-            _build_array_of_equal_values(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB)
+            _build_json_array_of_equal_elements(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB)
         )
-        given = _to_json(event)[:-1].decode()
+        given = _to_json_bytes(event)[:-1].decode()
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
             Attack(f"telemetry-array-{name}", "POST", "/oi-api/telemetry/line", whole.encode()),
-            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _build_document_body(twice)),
+            Attack(
+                f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _build_document_body_with_value(twice)
+            ),
             Attack(
                 f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
             ),
-            Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_graphql_body(whole)),
-            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_raw_tool_call(whole), _MCP),
+            Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_graphql_body_with_variable(whole)),
+            Attack(f"mcp-{name}", "POST", _MCP_PATH, _build_tool_call_body_with_value(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
     return [
         *found,
-        Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages)),
+        Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json_bytes(messages)),
         *_build_list_attacks(),
         *_build_json_lines_attacks(),
     ]
@@ -151,7 +153,9 @@ def _build_list_attacks() -> list[Attack]:
             {"format": "csv", "fileName": "hostile.csv", "mapping": mapping},
         ),
     }
-    return [Attack(name, "POST", path, _to_json(body), must_be_rejected=True) for name, (path, body) in lists.items()]
+    return [
+        Attack(name, "POST", path, _to_json_bytes(body), must_be_rejected=True) for name, (path, body) in lists.items()
+    ]
 
 
 def _build_json_lines_attacks() -> list[Attack]:
@@ -161,20 +165,20 @@ def _build_json_lines_attacks() -> list[Attack]:
     found = []
     for name, unit in values.items():
         for size in (250 * KIB, 25 * KIB):
-            line = f'{{"a":{_build_array_of_equal_values(unit, size)}}}\n'.encode()
+            line = f'{{"a":{_build_json_array_of_equal_elements(unit, size)}}}\n'.encode()
             body = gzip.compress(line * (16 * MIB // len(line)))
             found.append(Attack(f"lines-{name}-{size // KIB}", "POST", "/oi-api/telemetry/line", body, headers))
     return found
 
 
-def _build_array_of_equal_values(unit: str, size: int) -> str:
-    """Build a JSON array of equal values of at most ``size`` bytes.
+def _build_json_array_of_equal_elements(element_json: str, max_bytes: int) -> str:
+    """Build a JSON array of equal values of at most ``max_bytes`` bytes.
 
     It contains at most as many arrays and objects as the service permits in one body.
     """
-    containers = unit.count("[") + unit.count("{")
-    times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
-    return "[" + ",".join([unit] * times) + "]"
+    containers = element_json.count("[") + element_json.count("{")
+    times = min(max_bytes // (len(element_json) + 1), (MAX_CONTAINERS - 100) // containers if containers else max_bytes)
+    return "[" + ",".join([element_json] * times) + "]"
 
 
 def build_graphql_attacks() -> list[Attack]:
@@ -191,7 +195,9 @@ def build_graphql_attacks() -> list[Attack]:
         "long-text": "#" + "x" * (MIB - 100) + "\n{workspace{id}}",
         "introspection": "{__schema{types{fields{type{fields{type{fields{name}}}}}}}}",
     }
-    return [Attack(f"graphql-{name}", "POST", _GRAPHQL, _to_json({"query": text})) for name, text in documents.items()]
+    return [
+        Attack(f"graphql-{name}", "POST", _GRAPHQL, _to_json_bytes({"query": text})) for name, text in documents.items()
+    ]
 
 
 def build_header_attacks() -> list[Attack]:
@@ -216,7 +222,7 @@ def build_large_reply_attacks() -> list[Attack]:
     chain = "target=DomainEvents&scopeKey=line"
     found = [Attack("openapi", "GET", "/oi-api/openapi"), Attack("queries", "GET", "/oi-api/warm-queries")]
     for form in ("application/json", "text/csv", "application/vnd.apache.parquet"):
-        body, large_body = (_to_json({"query": kql, "limit": 10_000}) for kql in (rows, large))
+        body, large_body = (_to_json_bytes({"query": kql, "limit": 10_000}) for kql in (rows, large))
         name = form.rpartition("/")[2]
         found += [
             Attack(f"rows-{name}", "POST", _AD_HOC, body, {"Accept": form}),
@@ -248,8 +254,8 @@ def build_mcp_attacks() -> list[Attack]:
         "ReasonCategory": "other",
         "ReasonText": "large",
     }
-    values = _build_array_of_equal_values(_VALUES["members"], MIB - 4 * KIB)
-    body = f'{_to_json(amendment)[:-1].decode()},"AmendedRecord":{{"v":{values}}}}}'.encode()
+    values = _build_json_array_of_equal_elements(_VALUES["members"], MIB - 4 * KIB)
+    body = f'{_to_json_bytes(amendment)[:-1].decode()},"AmendedRecord":{{"v":{values}}}}}'.encode()
     definition = {"name": "Large", "surface": "hall", "kql": "print '" + '"' * 65_000 + "'"}
     rows = "range x from 1 to 10000 step 1 | extend a = strrep('\"', {0}), d = dynamic([1,2,3]), t = now()"
     tools: dict[str, tuple[str, dict[str, object]]] = {
@@ -264,12 +270,12 @@ def build_mcp_attacks() -> list[Attack]:
     read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "workspace://warm-queries/large"}}
     return [
         *(Attack(f"amendment-{number}", "POST", _AMENDMENTS, body) for number in range(6)),
-        Attack("put-large", "PUT", f"{_AD_HOC}/large", _to_json(definition)),
+        Attack("put-large", "PUT", f"{_AD_HOC}/large", _to_json_bytes(definition)),
         *(
-            Attack(f"mcp-result-{name}", "POST", _MCP_PATH, _build_tool_call(tool, arguments), _MCP)
+            Attack(f"mcp-result-{name}", "POST", _MCP_PATH, _build_tool_call_body(tool, arguments), _MCP)
             for name, (tool, arguments) in tools.items()
         ),
-        Attack("mcp-result-resource", "POST", _MCP_PATH, _to_json(read), _MCP),
+        Attack("mcp-result-resource", "POST", _MCP_PATH, _to_json_bytes(read), _MCP),
     ]
 
 
@@ -286,25 +292,25 @@ _VALUES: Final = {
 _MCP: Final = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
-def _to_json(value: object) -> bytes:
+def _to_json_bytes(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _build_tool_call(name: str, arguments: Mapping[str, object]) -> bytes:
-    parameters = {"name": name, "arguments": arguments}
-    return _to_json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
+def _build_tool_call_body(tool_name: str, arguments: Mapping[str, object]) -> bytes:
+    parameters = {"name": tool_name, "arguments": arguments}
+    return _to_json_bytes({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
 
 
-def _build_raw_tool_call(arguments: str) -> bytes:
+def _build_tool_call_body_with_value(value_json: str) -> bytes:
     return (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":%b}}}'
-        % arguments.encode()
+        % value_json.encode()
     )
 
 
-def _build_document_body(values: str) -> bytes:
-    return b'{"id":"big","line":"a","v":%b}' % values[: 2 * MIB].encode()
+def _build_document_body_with_value(value_json: str) -> bytes:
+    return b'{"id":"big","line":"a","v":%b}' % value_json[: 2 * MIB].encode()
 
 
-def _build_graphql_body(values: str) -> bytes:
-    return b'{"query":"{workspace{id}}","variables":{"a":%b}}' % values.encode()
+def _build_graphql_body_with_variable(value_json: str) -> bytes:
+    return b'{"query":"{workspace{id}}","variables":{"a":%b}}' % value_json.encode()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import duckdb
 
 from bench.figures import Figure
-from bench.imports import run_import
+from bench.imports import run_import_and_get_status
 from bench.large_workspace import UNLIMITED_WORKSPACE
 from bench.running import RunningService, call_service, request_token, run_service
 
@@ -46,12 +46,12 @@ def measure_alerts() -> Iterator[Figure]:
     """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
-        document.write_text(json.dumps(_build_rules_document()), encoding="utf-8")
+        document.write_text(json.dumps(_build_workspace_document()), encoding="utf-8")
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             _import_rows_from_csv_file(running, Path(folder))
-            alone = asyncio.run(_send_telemetry(running, "alone", SECONDS / 4))
-            asyncio.run(_add_rules(running))
-            beside, delay = asyncio.run(_measure_rate_and_evaluation_delay(running))
+            alone = asyncio.run(_send_and_measure_messages_per_second(running, "alone", SECONDS / 4))
+            asyncio.run(_add_alert_rules(running))
+            beside, delay = asyncio.run(_measure_rate_and_delay_during_evaluation(running))
     detail = {"rules": RULES, "queriesWithWindows": QUERIES * len(WINDOWS), "rows": STORED, "seconds": SECONDS}
     yield Figure("alert_evaluation_delay", max(delay, 0.0), "s", at_most=60, detail=detail)
     rates = {"aloneEventsPerSecond": round(alone), "besideEventsPerSecond": round(beside)}
@@ -66,17 +66,17 @@ def _import_rows_from_csv_file(running: RunningService, folder: Path) -> None:
     file, first = folder / "rows.csv", (datetime.now(UTC) - STORED_TIME).replace(tzinfo=None)
     step = STORED_TIME // timedelta(microseconds=1) // STORED
     duckdb.execute(f"COPY ({_ROWS.format(first=first, step=step, rows=STORED)}) TO '{file}' (FORMAT csv, HEADER)")
-    imported = run_import(running, file, "line")
+    imported = run_import_and_get_status(running, file, "line")
     if imported["accepted"] != STORED:
         raise RuntimeError(f"the service accepted {imported['accepted']} of {STORED} rows")
 
 
-def _build_message(prefix: str, number: int, at: datetime) -> dict[str, Any]:
+def _build_message(id_prefix: str, number: int, at: datetime) -> dict[str, Any]:
     device, pressure = f"d-{number % 20:02d}", number % 97 / 10
-    return {"timestamp": at.isoformat(), "messageId": f"{prefix}-{number}", "deviceId": device, "pressure": pressure}
+    return {"timestamp": at.isoformat(), "messageId": f"{id_prefix}-{number}", "deviceId": device, "pressure": pressure}
 
 
-def _build_rules_document() -> dict[str, Any]:
+def _build_workspace_document() -> dict[str, Any]:
     return {
         **UNLIMITED_WORKSPACE,
         "connections": [{"lookup": "line", "name": "Line", "type": "CLOUD_EVENT_HUB"}],
@@ -94,7 +94,7 @@ def _build_rules_document() -> dict[str, Any]:
     }
 
 
-async def _add_rules(running: RunningService) -> None:
+async def _add_alert_rules(running: RunningService) -> None:
     """Create the alert rules, five for each combination of query and time range.
 
     One workspace document adds all rules in one change. One request per rule would take minutes, because the service
@@ -103,14 +103,14 @@ async def _add_rules(running: RunningService) -> None:
     token = request_token(running.url, running.folder, "admin@bench")
     async with aiohttp.ClientSession(running.url, headers={"Authorization": f"Bearer {token}"}) as session:
         async with session.get(_DOCUMENT_ROUTE, raise_for_status=True) as reply:
-            document = {**await reply.json(), "alertRules": [_build_rule(number) for number in range(RULES)]}
+            document = {**await reply.json(), "alertRules": [_build_alert_rule(number) for number in range(RULES)]}
         async with session.post(f"{_DOCUMENT_ROUTE}/plan", json=document, raise_for_status=True) as reply:
             condition = {"If-Match": (await reply.json())["planTag"]}
         async with session.put(_DOCUMENT_ROUTE, json=document, headers=condition, raise_for_status=True):
             pass
 
 
-def _build_rule(number: int) -> dict[str, Any]:
+def _build_alert_rule(number: int) -> dict[str, Any]:
     combination = number % (QUERIES * len(WINDOWS))
     return {
         "lookup": f"r-{number:04d}",
@@ -125,10 +125,10 @@ def _build_rule(number: int) -> dict[str, Any]:
     }
 
 
-async def _send_telemetry(running: RunningService, prefix: str, seconds: float) -> float:
+async def _send_and_measure_messages_per_second(running: RunningService, id_prefix: str, seconds: float) -> float:
     """Send messages for ``seconds`` at a fixed rate; return the messages per second that the service accepted.
 
-    ``prefix`` is the first part of the message ids.
+    ``id_prefix`` is the first part of the message ids.
     """
     accepted = 0
     async with aiohttp.ClientSession(headers=running.headers) as session:
@@ -137,27 +137,31 @@ async def _send_telemetry(running: RunningService, prefix: str, seconds: float) 
             if accepted > passed * EVENTS_PER_SECOND:
                 await asyncio.sleep(accepted / EVENTS_PER_SECOND - passed)
             now = datetime.now(UTC)
-            batch = [_build_message(prefix, number, now) for number in range(accepted, accepted + _BATCH)]
+            batch = [_build_message(id_prefix, number, now) for number in range(accepted, accepted + _BATCH)]
             async with session.post(f"{running.url}/oi-api/telemetry/line", json=batch) as reply:
                 reply.raise_for_status()
             accepted += _BATCH
         return accepted / (time.perf_counter() - started)
 
 
-async def _measure_rate_and_evaluation_delay(running: RunningService) -> tuple[float, float]:
-    """Send telemetry while alert rules are evaluated.
+class _RateAndDelay(NamedTuple):
+    """Messages per second that the service accepted, and the longest delay of a rule's evaluation in seconds."""
 
-    Return messages per second and the longest evaluation delay in seconds.
-    """
-    sending = asyncio.create_task(_send_telemetry(running, "beside", SECONDS))
+    messages_per_second: float
+    longest_delay_seconds: float
+
+
+async def _measure_rate_and_delay_during_evaluation(running: RunningService) -> _RateAndDelay:
+    """Send telemetry while alert rules are evaluated."""
+    sending = asyncio.create_task(_send_and_measure_messages_per_second(running, "beside", SECONDS))
     longest = 0.0
     while not sending.done():
         await asyncio.wait([sending], timeout=_LOOK_SECONDS)
-        longest = max(longest, await asyncio.to_thread(_measure_evaluation_delay, running))
-    return sending.result(), longest
+        longest = max(longest, await asyncio.to_thread(_measure_longest_evaluation_delay_seconds, running))
+    return _RateAndDelay(sending.result(), longest)
 
 
-def _measure_evaluation_delay(running: RunningService) -> float:
+def _measure_longest_evaluation_delay_seconds(running: RunningService) -> float:
     """Return the longest time in seconds by which the evaluation of an alert rule is late."""
     rules: Any = call_service(running, "/oi-api/alert-rules")["rules"]
     now = datetime.now(UTC)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.figures import Figure
 from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
-from bench.running import post_bodies, run_service
+from bench.running import post_bodies_and_measure_seconds, run_service
 
 LEAST_RATIO = 0.5
 WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
@@ -17,7 +17,7 @@ def measure_ingest_with_archive() -> Iterator[Figure]:
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(2):
         for archived in (False, True):
-            rates[archived].append(_measure_ingestion_rate(archived=archived))
+            rates[archived].append(_measure_ingested_events_per_second(with_archive=archived))
     detail = {
         "events": EVENTS,
         "withArchive": round(max(rates[True])),
@@ -29,10 +29,10 @@ def measure_ingest_with_archive() -> Iterator[Figure]:
     )
 
 
-def _measure_ingestion_rate(*, archived: bool) -> float:
+def _measure_ingested_events_per_second(*, with_archive: bool) -> float:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
-    with run_service({} if archived else WITHOUT) as running:
+    with run_service({} if with_archive else WITHOUT) as running:
         started = time.perf_counter()
-        post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        post_bodies_and_measure_seconds(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
         wait_for_rows(running, EVENTS)
         return EVENTS / (time.perf_counter() - started)

@@ -27,15 +27,15 @@ def measure_audit_overview() -> Iterator[Figure]:
     """Yield the median time to read a page of the list of audit scopes, at evenly spaced positions of the list."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path = Path(folder) / "provenance.sqlite"
-        _store_scopes(path)
-        milliseconds = asyncio.run(_measure_page_milliseconds(path))
+        _store_audit_scopes(path)
+        milliseconds = asyncio.run(_measure_median_page_milliseconds(path))
     yield Figure(
         "audit_scopes_page", milliseconds, "ms", at_most=10, detail={"scopes": SCOPES, "page": PAGE, "pages": ROUNDS}
     )
 
 
-def _store_scopes(path: Path) -> None:
-    with closing(connect(path)) as connection:
+def _store_audit_scopes(database_path: Path) -> None:
+    with closing(connect(database_path)) as connection:
         connection.executescript(SCHEMA)
         connection.execute("BEGIN")
         targets = (Target.DOMAIN_AMENDMENTS, Target.DOMAIN_EVENTS)
@@ -49,8 +49,8 @@ def _store_scopes(path: Path) -> None:
         connection.execute("COMMIT")
 
 
-async def _measure_page_milliseconds(path: Path) -> float:
-    overview = SqliteChainOverview(path)
+async def _measure_median_page_milliseconds(database_path: Path) -> float:
+    overview = SqliteChainOverview(database_path)
     times: list[float] = []
     for number in range(ROUNDS):
         cursor = encode_cursor("scopes", (str(Target.DOMAIN_EVENTS), f"batch-{number * (SCOPES // ROUNDS):06d}"))

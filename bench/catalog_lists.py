@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench.figures import Figure
-from bench.large_workspace import write_workspace
+from bench.large_workspace import write_workspace_document
 from bench.running import RunningService, call_service, run_service
 
 SMALL: Final = 500
@@ -24,15 +24,18 @@ def measure_catalog_lists() -> Iterator[Figure]:
     yield Figure("query_list_growth", large / small, "ratio", at_most=1.5, detail={**detail, "queries": LARGE})
 
 
-def _measure_seconds_per_query(queries: int) -> float:
-    """Return the median seconds to list all queries of a new workspace, divided by the number of ``queries``."""
+def _measure_seconds_per_query(query_count: int) -> float:
+    """Return the median seconds to list all queries of a new workspace, divided by the number of ``query_count``."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
-        write_workspace(document, connections=queries, queries=queries)
+        write_workspace_document(document, connection_count=query_count, query_count=query_count)
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             _wait_for_query_checks(running)
-            _measure_query_list(running, queries)
-            return statistics.median(_measure_query_list(running, queries) for _ in range(_ROUNDS)) / queries
+            _measure_query_list_seconds(running, query_count)
+            return (
+                statistics.median(_measure_query_list_seconds(running, query_count) for _ in range(_ROUNDS))
+                / query_count
+            )
 
 
 def _wait_for_query_checks(running: RunningService) -> None:
@@ -47,7 +50,7 @@ def _wait_for_query_checks(running: RunningService) -> None:
         time.sleep(0.5)
 
 
-def _measure_query_list(running: RunningService, queries: int) -> float:
+def _measure_query_list_seconds(running: RunningService, query_count: int) -> float:
     """Read all pages of the list of queries; return the duration in seconds."""
     started = time.perf_counter()
     count, cursor = 0, ""
@@ -58,6 +61,6 @@ def _measure_query_list(running: RunningService, queries: int) -> float:
         if "cursor" not in page:
             break
         cursor = f"?cursor={page['cursor']}"
-    if count != queries:
-        raise RuntimeError(f"the list of queries has {count} of {queries} items")
+    if count != query_count:
+        raise RuntimeError(f"the list of queries has {count} of {query_count} items")
     return time.perf_counter() - started

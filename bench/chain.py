@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import batched
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import uvloop
@@ -46,7 +46,7 @@ def measure_chain() -> Iterator[Figure]:
     yield from _measure_verification()
 
 
-def build_event(number: int) -> dict[str, Any]:
+def build_audit_event(number: int) -> dict[str, Any]:
     """Build an audit event whose record has about 400 bytes; ``number`` varies its content."""
     return {
         "ActionType": ("Create", "Update", "Delete")[number % 3],
@@ -67,10 +67,10 @@ def _measure_appends() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder = Path(temporary)
         for turn in range(TURNS):
-            engine.append(uvloop.run(_measure_group_commit(folder / f"engine-{turn}.sqlite")))
-            records = asyncio.run(_read_records(folder / f"engine-{turn}.sqlite"))
-            raw.append(_measure_raw_inserts(folder / f"raw-{turn}.sqlite", records))
-            alone.append(uvloop.run(_measure_single_caller(folder / f"alone-{turn}.sqlite")))
+            engine.append(uvloop.run(_measure_group_commit_records_per_second(folder / f"engine-{turn}.sqlite")))
+            records = asyncio.run(_read_chain_records(folder / f"engine-{turn}.sqlite"))
+            raw.append(_measure_raw_insert_rows_per_second(folder / f"raw-{turn}.sqlite", records))
+            alone.append(uvloop.run(_measure_single_caller_records_per_second(folder / f"alone-{turn}.sqlite")))
     detail = {"appendsPerSecond": round(max(engine)), "callers": CALLERS, "bestOf": TURNS}
     more = {"alonePerSecond": round(max(alone)), "alone": "tip, seal, one record and head a commit, one caller"}
     yield Figure("chain_append_vs_alone", max(engine) / max(alone), "ratio", at_least=10, detail=detail | more)
@@ -82,16 +82,16 @@ async def _get_workspace_id() -> str:
     return "bench"
 
 
-async def _measure_group_commit(file: Path) -> float:
+async def _measure_group_commit_records_per_second(database_path: Path) -> float:
     """Return the records per second that 64 callers append at the same time to the audit log (group commit)."""
-    log = EventLog(ChainLog(SqliteChainStore(file), _get_workspace_id))
+    log = EventLog(ChainLog(SqliteChainStore(database_path), _get_workspace_id))
     numbers = iter(range(APPENDS))
 
     async def append_repeatedly() -> None:
         for number in numbers:
-            await log.append_to_chain(CHAIN, "editor@plant", build_event(number))
+            await log.append_to_chain(CHAIN, "editor@plant", build_audit_event(number))
 
-    await log.append_to_chain(CHAIN, "editor@plant", build_event(0))
+    await log.append_to_chain(CHAIN, "editor@plant", build_audit_event(0))
     started = time.perf_counter()
     await asyncio.gather(*(append_repeatedly() for _ in range(CALLERS)))
     seconds = time.perf_counter() - started
@@ -99,14 +99,14 @@ async def _measure_group_commit(file: Path) -> float:
     return APPENDS / seconds
 
 
-async def _measure_single_caller(file: Path) -> float:
+async def _measure_single_caller_records_per_second(database_path: Path) -> float:
     """Return how many records per second a single caller appends: read the chain head, link and store one record."""
-    store = SqliteChainStore(file)
+    store = SqliteChainStore(database_path)
     started = time.perf_counter()
     for number in range(ALONE):
         tip = await store.read_tip(CHAIN)
         previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-        draft = build_event_draft("editor@plant", build_event(number))
+        draft = build_event_draft("editor@plant", build_audit_event(number))
         await store.append(
             CHAIN, [seal_record(draft, tip.sequence + 1, format_rfc3339(now()), previous, str(number))], tip
         )
@@ -115,16 +115,16 @@ async def _measure_single_caller(file: Path) -> float:
     return ALONE / seconds
 
 
-async def _read_records(file: Path) -> list[ChainRecord]:
-    store = SqliteChainStore(file)
+async def _read_chain_records(database_path: Path) -> list[ChainRecord]:
+    store = SqliteChainStore(database_path)
     records = (await store.read(CHAIN, 0, limit=APPENDS, max_bytes=2**40)).records
     await store.close()
     return list(records)
 
 
-def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
+def _measure_raw_insert_rows_per_second(database_path: Path, records: Sequence[ChainRecord]) -> float:
     """Return the rows per second of plain SQLite inserts of the same records, without hash computation and indexes."""
-    connection = connect(file)
+    connection = connect(database_path)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
     connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
     marks = ", ".join("?" * (4 + len(PROJECTED)))
@@ -149,10 +149,10 @@ def _measure_verification() -> Iterator[Figure]:
         for length, file in files.items():
             asyncio.run(_fill_chain(file, length))
         turns = [
-            {what: _measure_time_and_memory_in_new_process(what, files[LONG]) for what in MEASUREMENTS}
+            {what: _measure_cost_in_new_process(what, files[LONG]) for what in MEASUREMENTS}
             for _ in range(MEASUREMENT_TURNS)
         ]
-        best = {what: min(turn[what][0] for turn in turns) for what in MEASUREMENTS}
+        best = {what: min(turn[what].seconds for turn in turns) for what in MEASUREMENTS}
         detail = {
             "records": LONG,
             "seconds": {what: round(spent, 2) for what, spent in best.items()},
@@ -166,7 +166,7 @@ def _measure_verification() -> Iterator[Figure]:
         yield Figure("chain_verify_vs_floor", best["floor"] / best["verify"], "ratio", at_least=0.6, detail=detail)
         grown = {
             length: min(
-                _measure_time_and_memory_in_new_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS)
+                _measure_cost_in_new_process("verify", files[length]).grown_megabytes for _ in range(MEASUREMENT_TURNS)
             )
             for length in (SHORT, LONG)
         }
@@ -177,56 +177,62 @@ def _measure_verification() -> Iterator[Figure]:
         }
         yield Figure("chain_verify_memory", grown[LONG] / grown[SHORT], "ratio", at_most=1.3, detail=memory)
         yield from measure_healthz_of_busy_service(files[LONG], LONG)
-        times = {length: asyncio.run(_measure_query_of_newest_records(file)) * 1000 for length, file in files.items()}
+        times = {
+            length: asyncio.run(_measure_median_newest_query_seconds(file)) * 1000 for length, file in files.items()
+        }
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
         yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
 
 
-async def _fill_chain(file: Path, length: int) -> None:
-    store = SqliteChainStore(file)
+async def _fill_chain(database_path: Path, record_count: int) -> None:
+    store = SqliteChainStore(database_path)
     tip, previous, instant = Tip(), compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key), format_rfc3339(now())
-    for numbers in batched(range(length), 5_000, strict=False):
+    for numbers in batched(range(record_count), 5_000, strict=False):
         records = []
         for number in numbers:
-            draft = build_event_draft("editor@plant", build_event(number))
+            draft = build_event_draft("editor@plant", build_audit_event(number))
             records.append(seal_record(draft, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)
     await store.close()
 
 
-def _measure_time_and_memory_in_new_process(measurement: str, file: Path) -> tuple[float, float]:
-    """Run the function with this name in ``MEASUREMENTS`` in a new process.
+class _ProcessCost(NamedTuple):
+    """Duration of a measurement in seconds, and the megabytes by which the peak memory of its process grew."""
 
-    Return its duration in seconds, and the megabytes by which the peak memory of the process grew.
-    """
-    command = [sys.executable, "-m", "bench.chain", measurement, str(file)]
+    seconds: float
+    grown_megabytes: float
+
+
+def _measure_cost_in_new_process(measurement_name: str, database_path: Path) -> _ProcessCost:
+    """Run the function with this name in ``MEASUREMENTS`` in a new process."""
+    command = [sys.executable, "-m", "bench.chain", measurement_name, str(database_path)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
-    return float(seconds), float(megabytes)
+    return _ProcessCost(float(seconds), float(megabytes))
 
 
-def _read_resident_memory_mb(field_name: str) -> float:
+def _read_resident_memory_mb(status_field: str) -> float:
     """Return the resident memory of this process in megabytes: current (field ``VmRSS``) or peak (field ``VmHWM``).
 
     The peak from ``getrusage`` would be wrong, because it includes the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text()
-    return int(status.partition(f"{field_name}:")[2].split()[0]) / KIBIBYTE
+    return int(status.partition(f"{status_field}:")[2].split()[0]) / KIBIBYTE
 
 
-async def _verify_chain(file: Path) -> None:
-    log = SqliteAuditLog(file, _get_workspace_id)
+async def _verify_chain(database_path: Path) -> None:
+    log = SqliteAuditLog(database_path, _get_workspace_id)
     verdict = await ChainVerifier(log.store, _get_workspace_id).verify(CHAIN)
     await log.close()
     if not verdict.chain_valid or verdict.empty:
         raise RuntimeError(verdict.reason)
 
 
-async def _read_and_hash_records(file: Path, columns: str = READ_BY_VERIFY) -> None:
+async def _read_and_hash_records(database_path: Path, columns_sql: str = READ_BY_VERIFY) -> None:
     """Read, parse and hash all records of a chain, which is the least that a verification must do."""
-    connection = sqlite3.connect(file)
-    sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
+    connection = sqlite3.connect(database_path)
+    sql = f"SELECT {columns_sql} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):
         orjson.loads(canonical)
         if hashlib.sha256(canonical).hexdigest() != stored:
@@ -234,16 +240,16 @@ async def _read_and_hash_records(file: Path, columns: str = READ_BY_VERIFY) -> N
     connection.close()
 
 
-async def _read_packed_rows_and_hash(file: Path) -> None:
-    await _read_and_hash_records(file, ROW_COLUMNS)
+async def _read_packed_rows_and_hash(database_path: Path) -> None:
+    await _read_and_hash_records(database_path, ROW_COLUMNS)
 
 
-async def _read_content_and_hash(file: Path) -> None:
-    await _read_and_hash_records(file, "1, canonical, hash")
+async def _read_content_and_hash(database_path: Path) -> None:
+    await _read_and_hash_records(database_path, "1, canonical, hash")
 
 
-async def _measure_query_of_newest_records(file: Path) -> float:
-    store = SqliteChainStore(file)
+async def _measure_median_newest_query_seconds(database_path: Path) -> float:
+    store = SqliteChainStore(database_path)
     spent = []
     for _ in range(9):
         started = time.perf_counter()

@@ -8,11 +8,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from bench.figures import Figure
-from bench.running import RunningService, call_service, post_bodies, run_service
+from bench.running import RunningService, call_service, post_bodies_and_measure_seconds, run_service
 
 EVENTS = "/oi-api/provenance/events"
 REQUESTS = 1_500
@@ -31,7 +31,7 @@ def measure_append_requests() -> Iterator[Figure]:
         for _ in range(TURNS):
             for path, body in bodies.items():
                 url = running.url + path + "?target=DomainEvents"
-                seconds = post_bodies(url, running.headers, [body.encode()] * REQUESTS, CONNECTIONS)
+                seconds = post_bodies_and_measure_seconds(url, running.headers, [body.encode()] * REQUESTS, CONNECTIONS)
                 rates[path].append(REQUESTS / seconds)
     append, trivial = (max(rate) for rate in rates.values())
     detail = {"appendsPerSecond": round(append), "trivialPerSecond": round(trivial), "connections": CONNECTIONS}
@@ -39,15 +39,15 @@ def measure_append_requests() -> Iterator[Figure]:
     yield Figure("chain_http_append", append / trivial, "ratio", at_least=0.6, detail=detail | more)
 
 
-def measure_healthz_of_busy_service(file: Path, length: int) -> Iterator[Figure]:
+def measure_healthz_of_busy_service(database_path: Path, record_count: int) -> Iterator[Figure]:
     """Verify, export and query a long chain over HTTP; measure the response times of ``/healthz`` at the same time.
 
     Args:
-        file: SQLite file with the chain.
-        length: number of records of the chain.
+        database_path: SQLite file with the chain.
+        record_count: number of records of the chain.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
-        shutil.copy(file, Path(made) / "provenance.sqlite")
+        shutil.copy(database_path, Path(made) / "provenance.sqlite")
         with run_service(folder=Path(made)) as running:
             ends = threading.Event()
             spent: list[float] = []
@@ -55,34 +55,49 @@ def measure_healthz_of_busy_service(file: Path, length: int) -> Iterator[Figure]
             probe.start()
             try:
                 seconds = {
-                    name: _measure_request(running, *work) for name, work in _build_long_requests(length).items()
+                    name: _measure_request_seconds(running, request)
+                    for name, request in _build_long_requests_by_name(record_count).items()
                 }
             finally:
                 ends.set()
                 probe.join()
     spent.sort()
-    detail = {"records": length, "seconds": seconds, "probes": len(spent), "slowestMs": round(spent[-1] * 1000, 1)}
+    detail = {
+        "records": record_count,
+        "seconds": seconds,
+        "probes": len(spent),
+        "slowestMs": round(spent[-1] * 1000, 1),
+    }
     yield Figure("chain_busy_healthz_p99", spent[len(spent) * 99 // 100] * 1000, "ms", at_most=100, detail=detail)
 
 
-def _build_long_requests(length: int) -> dict[str, tuple[str, object, int]]:
-    """Build the long requests (verify, export, query) by name: path, body and minimum size of the reply in bytes."""
+class _LongRequest(NamedTuple):
+    """Request on the whole chain, and the minimum size of its reply in bytes."""
+
+    path: str
+    body: object
+    min_reply_bytes: int
+
+
+def _build_long_requests_by_name(record_count: int) -> dict[str, _LongRequest]:
+    """Build the requests that verify, export and query the whole chain, by name."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
-    filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
+    filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(record_count // 2)}
     verify = f"{EVENTS}/verify?target=DomainEvents"
     return {
-        "verify": (verify, {"ScopeKey": "bench"}, 10),
-        "export100k": (f"{EVENTS}/export?{urlencode({**chain, 'limit': '100000'})}", None, 1_000_000),
-        "filteredQuery": (f"{EVENTS}/query?{urlencode({**filtered, 'limit': '1000'})}", None, 100_000),
-        "absentQuery": (f"{EVENTS}/query?{urlencode({**chain, 'userId': 'nobody'})}", None, 2),
+        "verify": _LongRequest(verify, {"ScopeKey": "bench"}, 10),
+        "export100k": _LongRequest(f"{EVENTS}/export?{urlencode({**chain, 'limit': '100000'})}", None, 1_000_000),
+        "filteredQuery": _LongRequest(f"{EVENTS}/query?{urlencode({**filtered, 'limit': '1000'})}", None, 100_000),
+        "absentQuery": _LongRequest(f"{EVENTS}/query?{urlencode({**chain, 'userId': 'nobody'})}", None, 2),
     }
 
 
-def _measure_request(running: RunningService, path: str, body: object, min_bytes: int) -> float:
-    """Send a request and return its duration in seconds; raise an error if the reply is shorter than ``min_bytes``."""
+def _measure_request_seconds(running: RunningService, request: _LongRequest) -> float:
+    """Send a request and return its duration in seconds; raise an error if the reply is too short."""
+    path, body, min_reply_bytes = request
     started = time.perf_counter()
     reply: Any = call_service(running, path, body)
-    if len(json.dumps(reply)) < min_bytes or ("verify" in path and not reply["ChainValid"]):
+    if len(json.dumps(reply)) < min_reply_bytes or ("verify" in path and not reply["ChainValid"]):
         raise RuntimeError(f"unexpected reply to {path}: {str(reply)[:200]}")
     return round(time.perf_counter() - started, 2)
 

@@ -25,30 +25,31 @@ def measure_cold_start() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         with run_service(folder=Path(folder)) as running:
             token = running.token
-        with _run_query_engine(Path(folder)) as address:
+        with _run_query_engine_and_yield_url(Path(folder)) as address:
             environment = {**os.environ, "DATA_DIR": folder, "KUSTO_URI": address, "BENCH_TOKEN": token}
             runs = [
-                {name: _measure_first_reply(path, environment) for name, path in FIRST.items()} for _ in range(RUNS)
+                {name: _measure_import_and_first_reply_seconds(path, environment) for name, path in FIRST.items()}
+                for _ in range(RUNS)
             ]
     for name in FIRST:
         reply, imported = (statistics.median(run[name][part] for run in runs) for part in ("reply", "import"))
         yield Figure(f"cold_first_{name}", reply, "s", detail={"importSeconds": round(imported, 4), "runs": RUNS})
 
 
-def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str, float]:
+def _measure_import_and_first_reply_seconds(url_path: str, environment: Mapping[str, str]) -> dict[str, float]:
     """Request a path of the app in a new process; return the seconds until its import and its first reply, by name."""
-    command = [sys.executable, "-m", "bench.first_reply", path]
+    command = [sys.executable, "-m", "bench.first_reply", url_path]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)
     if times["status"] != 200:
-        raise RuntimeError(f"{path} returned status {times['status']} instead of 200: {done.stderr}")
+        raise RuntimeError(f"{url_path} returned status {times['status']} instead of 200: {done.stderr}")
     return times
 
 
 @contextmanager
-def _run_query_engine(folder: Path) -> Iterator[str]:
+def _run_query_engine_and_yield_url(data_dir: Path) -> Iterator[str]:
     """Context manager: start the query engine on the data folder of a stopped service; yield the URL of the engine."""
-    data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
+    data = ["--data", str(data_dir / "kusto"), "--hub", str(data_dir / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
 
 from bench.figures import Figure
-from bench.large_workspace import write_workspace
+from bench.large_workspace import write_workspace_document
 from bench.running import RunningService, run_service
 
 CONNECTIONS: Final = 5_000
@@ -25,10 +25,10 @@ def measure_connection_list() -> Iterator[Figure]:
     """Compare the median time of a page of connections with that of a trivial request plus the conversion to JSON."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
-        write_workspace(document, connections=CONNECTIONS, queries=0)
+        write_workspace_document(document, connection_count=CONNECTIONS, query_count=0)
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             client = http.client.HTTPConnection(urlsplit(running.url).netloc)
-            page, trivial, dump = _measure_page_trivial_and_json_seconds(running, client)
+            page, trivial, dump = _measure_median_seconds(running, client)
             client.close()
     detail = {
         "pageMilliseconds": round(page * 1e3, 2),
@@ -40,10 +40,15 @@ def measure_connection_list() -> Iterator[Figure]:
     yield Figure("connections", page / (dump + trivial), "ratio", at_most=3, detail=detail)
 
 
-def _measure_page_trivial_and_json_seconds(
-    running: RunningService, client: http.client.HTTPConnection
-) -> tuple[float, float, float]:
-    """Return the median seconds of a page request, of a trivial request, and of converting the page to JSON."""
+class _MedianSeconds(NamedTuple):
+    """Median seconds of a page request, of a trivial request, and of converting the page to JSON."""
+
+    page_request: float
+    trivial_request: float
+    json_conversion: float
+
+
+def _measure_median_seconds(running: RunningService, client: http.client.HTTPConnection) -> _MedianSeconds:
     body = orjson.loads(_fetch_reply_body(running, client, "/oi-api/connections"))
     if len(body["connections"]) != PAGE:
         raise RuntimeError(f"the page of connections has {len(body['connections'])} of {PAGE} items")
@@ -57,15 +62,15 @@ def _measure_page_trivial_and_json_seconds(
         for _ in range(_ROUNDS)
     ]
     page, trivial, dump = (statistics.median(times) for times in zip(*rounds, strict=True))
-    return page, trivial, dump
+    return _MedianSeconds(page, trivial, dump)
 
 
-def _fetch_reply_body(running: RunningService, client: http.client.HTTPConnection, path: str) -> bytes:
-    client.request("GET", path, headers=running.headers)
+def _fetch_reply_body(running: RunningService, client: http.client.HTTPConnection, url_path: str) -> bytes:
+    client.request("GET", url_path, headers=running.headers)
     reply = client.getresponse()
     content = reply.read()
     if reply.status != http.HTTPStatus.OK:
-        raise RuntimeError(f"{path} returned status {reply.status} instead of 200")
+        raise RuntimeError(f"{url_path} returned status {reply.status} instead of 200")
     return content
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from playwright.sync_api import CDPSession, Page, Route, sync_playwright
@@ -106,8 +106,8 @@ def measure_console() -> Iterator[Figure]:
 def _measure_pages_with_lighthouse(running: RunningService) -> Iterator[Figure]:
     """Run Lighthouse on the sign-in page and on every page after sign-in; yield the lowest score of each category."""
     signed_in = {name: f"{running.url}/console/#/{name}" for name in _list_page_url_paths()}
-    pages = _run_lighthouse_with_retries(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
-    pages |= _run_lighthouse_with_retries(running, signed_in, signed_in=True)
+    pages = _run_lighthouse_and_find_median_runs(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
+    pages |= _run_lighthouse_and_find_median_runs(running, signed_in, signed_in=True)
     for category in CATEGORIES:
         scores = {name: page[category] for name, page in pages.items()}
         failing = {name: page["failing"] for name, page in pages.items() if page[category] < LEAST_SCORE}
@@ -127,34 +127,38 @@ def _list_page_url_paths() -> list[str]:
     return [f"consent?{_CONSENT}" if path == "consent" else path for path in paths] + list(VIEWS)
 
 
-def _run_lighthouse_with_retries(
-    running: RunningService, pages: dict[str, str], *, signed_in: bool
+def _run_lighthouse_and_find_median_runs(
+    running: RunningService, page_urls: dict[str, str], *, signed_in: bool
 ) -> dict[str, dict[str, Any]]:
     """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page by name.
 
     Args:
         running: service with the console.
-        pages: URL of each page by name.
+        page_urls: URL of each page by name.
         signed_in: whether the browser signs in before it opens the pages.
     """
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in pages}
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in page_urls}
     for _ in range(RUNS):
-        again = [name for name, each in runs.items() if not each or _find_median_run(each)["performance"] < LEAST_SCORE]
+        again = [
+            name
+            for name, each in runs.items()
+            if not each or _find_run_with_median_performance(each)["performance"] < LEAST_SCORE
+        ]
         link = _create_sign_in_link(running) if signed_in else "-"
-        for name, run in zip(again, _run_lighthouse(link, [pages[name] for name in again]), strict=True):
+        for name, run in zip(again, _run_lighthouse(link, [page_urls[name] for name in again]), strict=True):
             runs[name].append(run)
-    return {name: _find_median_run(each) for name, each in runs.items()}
+    return {name: _find_run_with_median_performance(each) for name, each in runs.items()}
 
 
-def _find_median_run(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_run_with_median_performance(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return sorted(runs, key=lambda run: run["performance"])[len(runs) // 2]
 
 
-def _run_lighthouse(link: str, addresses: list[str]) -> list[dict[str, Any]]:
-    if not addresses:
+def _run_lighthouse(sign_in_link: str, page_urls: list[str]) -> list[dict[str, Any]]:
+    if not page_urls:
         return []
     environment = {**os.environ, "CHROMIUM": str(CHROMIUM)}
-    command = [str(find_node()), "measure.mjs", link, *addresses]
+    command = [str(find_node()), "measure.mjs", sign_in_link, *page_urls]
     done = subprocess.run(command, cwd=LIGHTHOUSE, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"Lighthouse failed: {done.stderr[-2000:]}")
@@ -187,20 +191,27 @@ def _measure_table_frame_times(running: RunningService) -> Iterator[Figure]:
     yield Figure("console_table_frame_work", work, "ms", at_most=16.7, detail={"rows": ROWS, "frames": FRAMES})
 
 
-def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float], float]:
-    """Scroll the table; return the sorted milliseconds between frames, and the CPU milliseconds per frame."""
+class _FrameTimes(NamedTuple):
+    """Sorted milliseconds between frames, and the CPU milliseconds per frame."""
+
+    between_frames: list[float]
+    cpu_per_frame: float
+
+
+def _measure_scrolling(page: Page, running: RunningService) -> _FrameTimes:
+    """Scroll the table, and measure the times of the frames."""
     page.goto(_create_sign_in_link(running))
     page.get_by_role("button", name="Sign out").wait_for()
     page.goto(f"{running.url}/console/#/keys/keys")
     page.get_by_role("grid").wait_for()
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    before = _read_busy_seconds(session)
+    before = _read_page_cpu_seconds(session)
     times: list[float] = page.evaluate(_SCROLL, FRAMES)
-    return sorted(times), 1000 * (_read_busy_seconds(session) - before) / FRAMES
+    return _FrameTimes(sorted(times), 1000 * (_read_page_cpu_seconds(session) - before) / FRAMES)
 
 
-def _read_busy_seconds(session: CDPSession) -> float:
+def _read_page_cpu_seconds(session: CDPSession) -> float:
     """Return the CPU seconds that the main thread of the page has used so far."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")

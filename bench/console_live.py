@@ -51,16 +51,16 @@ def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
-    def read_busy_seconds() -> float:
+    def read_page_cpu_seconds() -> float:
         metrics = session.send("Performance.getMetrics")["metrics"]
         return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
-    before, started = read_busy_seconds(), time.perf_counter()
+    before, started = read_page_cpu_seconds(), time.perf_counter()
     sending = threading.Thread(target=asyncio.run, args=(_send_events(running),))
     sending.start()
     page.get_by_text("123,456").first.wait_for(timeout=_PATIENCE_MS)
     took = time.perf_counter() - started
-    busy = read_busy_seconds() - before
+    busy = read_page_cpu_seconds() - before
     sending.join()
     taken = int(re.sub(r"\D", "", page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()))
     sent = EVENTS_PER_SECOND * SECONDS + 1

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from bench.figures import Figure
-from bench.running import RunningService, measure_reply_rate, run_service
+from bench.running import RunningService, measure_replies_per_second, run_service
 from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
 from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
 
@@ -38,13 +38,13 @@ def measure_documents() -> Iterator[Figure]:
             asyncio.run(_fill_container(running))
             for _ in range(ROUNDS):
                 for name, run in (
-                    ("whoami", _measure_trivial_rate),
-                    ("read", _measure_read_rate),
-                    ("create", _measure_creation_rate),
+                    ("whoami", _measure_trivial_requests_per_second),
+                    ("read", _measure_reads_per_second),
+                    ("create", _measure_creations_per_second),
                 ):
                     rates[name].append(run(running))
-            whole = statistics.median(_measure_list_request(running) for _ in range(LISTS))
-        own = asyncio.run(_measure_list_in_store(Path(folder)))
+            whole = statistics.median(_measure_list_request_milliseconds(running) for _ in range(LISTS))
+        own = asyncio.run(_measure_median_store_list_milliseconds(Path(folder)))
     median = {name: statistics.median(values) for name, values in rates.items()}
     detail = {f"{name}PerSecond": round(rate) for name, rate in median.items()} | {"connections": CONNECTIONS}
     yield Figure("document_read_to_trivial", median["read"] / median["whoami"], "ratio", at_least=0.5, detail=detail)
@@ -55,8 +55,8 @@ def measure_documents() -> Iterator[Figure]:
     yield Figure("document_list_overhead", whole - own, "ms", at_most=15, detail=lists)
 
 
-def _build_document(line: str) -> dict[str, object]:
-    return {"id": f"d{next(_NUMBERS)}", "line": line, "state": "open", "quantity": 500, "note": "x" * 100}
+def _build_document(partition_key: str) -> dict[str, object]:
+    return {"id": f"d{next(_NUMBERS)}", "line": partition_key, "state": "open", "quantity": 500, "note": "x" * 100}
 
 
 async def _fill_container(running: RunningService) -> None:
@@ -66,24 +66,24 @@ async def _fill_container(running: RunningService) -> None:
                 reply.raise_for_status()
 
 
-def _measure_trivial_rate(running: RunningService) -> float:
+def _measure_trivial_requests_per_second(running: RunningService) -> float:
     url = f"{running.url}/workspace/api/keys/whoami"
-    return measure_reply_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_replies_per_second(url, running.headers, connection_count=CONNECTIONS, duration_seconds=SECONDS)
 
 
-def _measure_read_rate(running: RunningService) -> float:
+def _measure_reads_per_second(running: RunningService) -> float:
     url = f"{running.url}{TABLE}/d7?partitionKey=listed"
-    return measure_reply_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_replies_per_second(url, running.headers, connection_count=CONNECTIONS, duration_seconds=SECONDS)
 
 
-def _measure_creation_rate(running: RunningService) -> float:
-    return asyncio.run(_measure_creations(running))
+def _measure_creations_per_second(running: RunningService) -> float:
+    return asyncio.run(_create_and_measure_documents_per_second(running))
 
 
-async def _measure_creations(running: RunningService) -> float:
+async def _create_and_measure_documents_per_second(running: RunningService) -> float:
     ends_at = time.perf_counter() + SECONDS
 
-    async def create_documents(session: aiohttp.ClientSession) -> int:
+    async def create_and_count_documents(session: aiohttp.ClientSession) -> int:
         count = 0
         while time.perf_counter() < ends_at:
             async with session.post(running.url + TABLE, json=_build_document("made")) as reply:
@@ -94,11 +94,11 @@ async def _measure_creations(running: RunningService) -> float:
 
     async with aiohttp.ClientSession(headers=running.headers) as session:
         started = time.perf_counter()
-        counts = await asyncio.gather(*(create_documents(session) for _ in range(CONNECTIONS)))
+        counts = await asyncio.gather(*(create_and_count_documents(session) for _ in range(CONNECTIONS)))
         return sum(counts) / (time.perf_counter() - started)
 
 
-def _measure_list_request(running: RunningService) -> float:
+def _measure_list_request_milliseconds(running: RunningService) -> float:
     url = f"{running.url}{TABLE}?partitionKey=listed&limit={LISTED}"
     request = urllib.request.Request(url, headers=running.headers)  # noqa: S310  our own
     started = time.perf_counter()
@@ -110,8 +110,8 @@ def _measure_list_request(running: RunningService) -> float:
     return elapsed
 
 
-async def _measure_list_in_store(folder: Path) -> float:
-    file = DocumentFile(folder)
+async def _measure_median_store_list_milliseconds(data_dir: Path) -> float:
+    file = DocumentFile(data_dir)
     store = SqliteDocumentStore(file)
     times = []
     for _ in range(LISTS):

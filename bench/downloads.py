@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.memory import read_resident_mb
 from bench.running import RunningService, call_service, run_service
 from shared.cold_data.engine import MEMORY_PER_THREAD_MB
-from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
+from shared.cold_data.names import SequenceRange, build_batch_blob_name, build_hour_folder
 from shared.cold_data.tables import BlobSummary
 
 ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
@@ -57,19 +57,19 @@ def measure_downloads() -> Iterator[Figure]:
         with run_service(folder=folder / "data") as running:
             idle = read_resident_mb(running.pid)
             for form in COPIES:
-                copied = measure_duckdb_copy(archive, folder / "copied", form)
+                copied = measure_duckdb_copy_seconds(archive, folder / "copied", form)
                 probe = LoadMonitor(running)
-                measure_download(running, form, 1)  # warm-up, which is not measured
+                measure_download_seconds(running, form, 1)  # warm-up, which is not measured
                 with probe:
-                    seconds = measure_download(running, form, HOURS)
+                    seconds = measure_download_seconds(running, form, HOURS)
                 detail = {"rows": ROWS, "duckdbSeconds": round(copied, 2), "seconds": round(seconds, 2)}
                 yield Figure(f"download_{form}_ratio", copied / seconds, "ratio", at_least=LEAST_RATIO, detail=detail)
                 grown = probe.peak_mb - idle
                 yield Figure(f"download_{form}_memory", grown, "MB", at_most=MOST_GROWTH_MB, detail={"idleMb": idle})
-                yield Figure(f"download_{form}_healthz_p99", probe.p99_ms, "ms", at_most=MOST_P99_MS)
+                yield Figure(f"download_{form}_healthz_p99", probe.healthz_p99_ms, "ms", at_most=MOST_P99_MS)
 
 
-def fill_archive(archive: Path) -> None:
+def fill_archive(archive_folder: Path) -> None:
     """Write one archive blob (a Parquet file) for each hour; each row's content is computed from its row number."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
@@ -77,7 +77,9 @@ def fill_archive(archive: Path) -> None:
     for hour in range(HOURS):
         begin = START + timedelta(hours=hour)
         first, last = hour * an_hour, (hour + 1) * an_hour - 1
-        blob = archive / (build_hour_folder(CONNECTION, begin) + build_batch_name(SequenceRange("0", first, last)))
+        blob = archive_folder / (
+            build_hour_folder(CONNECTION, begin) + build_batch_blob_name(SequenceRange("0", first, last))
+        )
         blob.parent.mkdir(parents=True)
         enqueued = int(begin.timestamp() * 1_000_000)
         summary = BlobSummary(an_hour, 0, enqueued, enqueued, longest=LONGEST).to_json().replace("'", "''")
@@ -92,20 +94,22 @@ def fill_archive(archive: Path) -> None:
     engine.close()
 
 
-def measure_duckdb_copy(archive: Path, target: Path, file_format: str) -> float:
+def measure_duckdb_copy_seconds(archive_folder: Path, target_file: Path, file_format: str) -> float:
     """Return the seconds that DuckDB's COPY needs to write all rows of the archive to a file in the given format."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
-    source = f"read_parquet('{archive}/**/*.parquet')"
+    source = f"read_parquet('{archive_folder}/**/*.parquet')"
     started = time.perf_counter()
-    engine.execute(f"COPY ({COPIES[file_format].replace('archive', source)}) TO '{target}' ({OPTIONS[file_format]})")
+    engine.execute(
+        f"COPY ({COPIES[file_format].replace('archive', source)}) TO '{target_file}' ({OPTIONS[file_format]})"
+    )
     seconds = time.perf_counter() - started
     engine.close()
-    target.unlink()
+    target_file.unlink()
     return seconds
 
 
-def measure_download(running: RunningService, file_format: str, hours: int) -> float:
+def measure_download_seconds(running: RunningService, file_format: str, hours: int) -> float:
     """Download the first hours of the archive and return the seconds until the download job is completed.
 
     Raises:
@@ -144,7 +148,7 @@ class LoadMonitor:
         self._thread.join()
 
     @property
-    def p99_ms(self) -> float:
+    def healthz_p99_ms(self) -> float:
         """99th percentile of the measured response times of ``/healthz`` in milliseconds."""
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.adversarial import Attack, build_attacks
 from bench.figures import Figure
@@ -33,13 +33,13 @@ class HealthzProbe:
     process: subprocess.Popen[str]
     replies: list[tuple[float, float]] = field(default_factory=list)
 
-    def find_longest_call(self, since: float, until: float) -> float:
+    def find_longest_call_milliseconds(self, since: float, until: float) -> float:
         """Return the duration in milliseconds of the longest call that overlaps a time interval."""
-        self._read_calls(until)
+        self._read_calls_until(until)
         spans = [seconds for begun, seconds in self.replies if begun + seconds >= since and begun <= until]
         return max(spans, default=0.0) * 1000
 
-    def _read_calls(self, until: float) -> None:
+    def _read_calls_until(self, until: float) -> None:
         assert self.process.stdout is not None  # noqa: S101  it is a pipe
         while not self.replies or self.replies[-1][0] <= until:
             begun, seconds = self.process.stdout.readline().split()
@@ -62,12 +62,12 @@ def measure_event_loop() -> Iterator[Figure]:
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
     with run_service() as running, run_healthz_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
-        quiet = probe.find_longest_call(time.monotonic() - _QUIET_SECONDS, time.monotonic())
+        quiet = probe.find_longest_call_milliseconds(time.monotonic() - _QUIET_SECONDS, time.monotonic())
         longest: dict[str, float] = {}
         failures: dict[str, int] = {}
         for attack in build_attacks():
             if any(part in attack.name for part in chosen.split(",")):
-                longest[attack.name], status = _measure_blocking_and_reply_status(running, probe, attack)
+                longest[attack.name], status = _send_attack_and_measure_blocking(running, probe, attack)
                 if status >= 500 or (attack.must_be_rejected and status < 400):
                     failures[attack.name] = status
     slowest = sorted(longest, key=lambda name: longest[name], reverse=True)[:20]
@@ -76,10 +76,15 @@ def measure_event_loop() -> Iterator[Figure]:
     yield Figure("event_loop_failures", len(failures), "requests", at_most=0, detail=failures)
 
 
-def _measure_blocking_and_reply_status(
-    running: RunningService, probe: HealthzProbe, attack: Attack
-) -> tuple[float, int]:
-    """Return the milliseconds for which an attack blocked the event loop, and the HTTP status of the reply.
+class _AttackResult(NamedTuple):
+    """Milliseconds for which an attack blocked the event loop, and the HTTP status of the reply."""
+
+    blocked_milliseconds: float
+    status: int
+
+
+def _send_attack_and_measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> _AttackResult:
+    """Send an attack and measure for how long it blocks the event loop.
 
     An attack that exceeds the bound is repeated; the result is the shortest time, because other processes can only
     lengthen it.
@@ -88,14 +93,14 @@ def _measure_blocking_and_reply_status(
     status = 0
     for _ in range(_REPEATS):
         since = time.monotonic()
-        status = send_attack(running, attack)
-        longest = min(longest, probe.find_longest_call(since, time.monotonic()))
+        status = send_attack_and_get_status(running, attack)
+        longest = min(longest, probe.find_longest_call_milliseconds(since, time.monotonic()))
         if longest <= MOST_MILLISECONDS:
             break
-    return longest, status
+    return _AttackResult(longest, status)
 
 
-def send_attack(running: RunningService, attack: Attack) -> int:
+def send_attack_and_get_status(running: RunningService, attack: Attack) -> int:
     """Send an attack and return the HTTP status of the reply."""
     headers = {"Content-Type": "application/json", **running.headers, **attack.headers}
     url = running.url + attack.path

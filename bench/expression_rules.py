@@ -6,7 +6,7 @@ that accept the same characters; and a search that starts again within the text 
 
 import importlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bench.expressions import Expression
 
@@ -26,14 +26,24 @@ type RegexItem = tuple[Any, Any]
 type RegexItems = Sequence[RegexItem]
 
 
-def find_faults(expression: Expression) -> list[str]:
+def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
     """Return one sentence for each rule that a regular expression breaks; an empty list if it takes linear time."""
-    tree = expression.parse()
+    tree = expression.to_parse_tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found = list(rules.describe_ambiguous_repetitions(_flatten_groups(tree)))
     if not expression.is_anchored:
         found += rules.describe_search_restarts(_flatten_groups(tree))
     return list(dict.fromkeys(found))
+
+
+class _Following(NamedTuple):
+    """Whether the items after a repetition begin with a repetition of the same characters, or with a barrier.
+
+    A barrier is an item that cannot match these characters. Both are False if the items contain neither.
+    """
+
+    has_repetition: bool
+    has_barrier: bool
 
 
 class _RuleChecker:
@@ -46,12 +56,11 @@ class _RuleChecker:
     def describe_ambiguous_repetitions(self, items: RegexItems) -> Iterator[str]:
         """Yield a sentence for each nested or adjacent repetition in a sequence of items that accepts too much."""
         for index, item in enumerate(items):
-            if _is_unbounded(item) and item[0] in _BACKTRACKING:
+            if _is_unbounded_repetition(item) and item[0] in _BACKTRACKING:
                 if self._is_ambiguous_repetition(item):
                     yield "a repetition inside a repetition accepts the same characters"
-                if self._find_adjacent_repetition_or_barrier(self.find_accepted_characters([item]), items[index + 1 :])[
-                    0
-                ]:
+                accepted = self.find_accepted_characters([item])
+                if self._find_adjacent_repetition_or_barrier(accepted, items[index + 1 :]).has_repetition:
                     yield "two adjacent repetitions accept the same characters"
             for part in _list_subpatterns(item):
                 yield from self.describe_ambiguous_repetitions(part)
@@ -64,11 +73,11 @@ class _RuleChecker:
         """
         for way in _iterate_alternatives(items):
             for index, item in enumerate(way):
-                is_last = all(_can_be_empty(later) for later in way[index + 1 :])
-                if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
+                is_last = all(_can_match_empty_text(later) for later in way[index + 1 :])
+                if not _is_unbounded_repetition(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
                     continue
                 run = self.find_accepted_characters([item])
-                if not any(self._never_matches_inside_run(before, run) for before in way[:index]):
+                if not any(self._has_no_match_inside_run(before, run) for before in way[:index]):
                     yield "a search may restart at each character of a repetition"
 
     def find_accepted_characters(self, items: RegexItems) -> frozenset[str]:
@@ -117,22 +126,23 @@ class _RuleChecker:
             each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
         )
 
-    def _never_matches_inside_run(self, item: RegexItem, run: frozenset[str]) -> bool:
-        """Return whether an item of an expression never matches inside a text that has only the characters ``run``."""
+    def _has_no_match_inside_run(self, item: RegexItem, run_characters: frozenset[str]) -> bool:
+        """Return whether an item of an expression never matches inside a text of only ``run_characters``."""
         operation, value = item
         if operation is _constants.AT:
-            is_word = all(each.isalnum() or each == "_" for each in run)
+            is_word = all(each.isalnum() or each == "_" for each in run_characters)
             return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
         if operation is _constants.BRANCH:
             return all(
-                any(self._never_matches_inside_run(each, run) for each in way) for way in _list_subpatterns(item)
+                any(self._has_no_match_inside_run(each, run_characters) for each in way)
+                for way in _list_subpatterns(item)
             )
-        if _can_be_empty(item):
+        if _can_match_empty_text(item):
             return False
         parts = _list_subpatterns(item)
         if parts:
-            return any(self._never_matches_inside_run(each, run) for each in parts[0])
-        return not self._find_accepted_item_characters(item) & run
+            return any(self._has_no_match_inside_run(each, run_characters) for each in parts[0])
+        return not self._find_accepted_item_characters(item) & run_characters
 
     def _is_ambiguous_repetition(self, item: RegexItem) -> bool:
         """Return whether a repetition can match the same text in several ways, as in ``(a|a)*`` or ``(a*)*``."""
@@ -142,9 +152,9 @@ class _RuleChecker:
                 firsts = [self._find_first_characters(way) for way in _list_subpatterns(each)]
                 if any(one & other for index, one in enumerate(firsts) for other in firsts[index + 1 :]):
                     return True
-        inner = [each for each in _iterate_descendants(body) if _is_unbounded(each)]
+        inner = [each for each in _iterate_descendants(body) if _is_unbounded_repetition(each)]
         return any(
-            not any(self._never_matches_inside_run(each, self.find_accepted_characters([one])) for each in body)
+            not any(self._has_no_match_inside_run(each, self.find_accepted_characters([one])) for each in body)
             for one in inner
         )
 
@@ -158,25 +168,21 @@ class _RuleChecker:
                 if parts
                 else self._find_accepted_item_characters(item)
             )
-            if not _can_be_empty(item):
+            if not _can_match_empty_text(item):
                 break
         return found
 
-    def _find_adjacent_repetition_or_barrier(self, run: frozenset[str], items: RegexItems) -> tuple[bool, bool]:
-        """Find the next repetition in ``items`` that accepts characters in ``run``.
-
-        Return two flags. The first is True if there is such a repetition. The second is True if the repetition follows
-        an item that cannot match these characters. Both are False if the items contain neither.
-        """
+    def _find_adjacent_repetition_or_barrier(self, run_characters: frozenset[str], items: RegexItems) -> _Following:
+        """Find the next item that is a repetition of characters in ``run_characters``, or that cannot match them."""
         for item in items:
-            if _is_unbounded(item) and self._find_first_characters([item]) & run:
-                return True, False
-            ways = [self._find_adjacent_repetition_or_barrier(run, part) for part in _list_subpatterns(item)]
-            if any(meets for meets, _ in ways):
-                return True, False
-            if self._never_matches_inside_run(item, run):
-                return False, True
-        return False, False
+            if _is_unbounded_repetition(item) and self._find_first_characters([item]) & run_characters:
+                return _Following(has_repetition=True, has_barrier=False)
+            ways = [self._find_adjacent_repetition_or_barrier(run_characters, part) for part in _list_subpatterns(item)]
+            if any(way.has_repetition for way in ways):
+                return _Following(has_repetition=True, has_barrier=False)
+            if self._has_no_match_inside_run(item, run_characters):
+                return _Following(has_repetition=False, has_barrier=True)
+        return _Following(has_repetition=False, has_barrier=False)
 
 
 def _flatten_groups(items: Any) -> RegexItems:
@@ -221,34 +227,41 @@ def _iterate_descendants(items: RegexItems) -> Iterator[RegexItem]:
             yield from _iterate_descendants(part)
 
 
-def _is_unbounded(item: RegexItem) -> bool:
+def _is_unbounded_repetition(item: RegexItem) -> bool:
     return item[0] in _REPEATS and item[1][1] > _UNBOUNDED
 
 
-def _can_be_empty(item: RegexItem) -> bool:
+def _can_match_empty_text(item: RegexItem) -> bool:
     operation, value = item
     if operation in _REPEATS:
-        return value[0] == 0 or all(map(_can_be_empty, _flatten_groups(value[2])))
+        return value[0] == 0 or all(map(_can_match_empty_text, _flatten_groups(value[2])))
     if operation is _constants.BRANCH:
-        return any(all(map(_can_be_empty, way)) for way in _list_subpatterns(item))
+        return any(all(map(_can_match_empty_text, way)) for way in _list_subpatterns(item))
     if operation is _constants.ATOMIC_GROUP:
-        return all(map(_can_be_empty, _flatten_groups(value)))
+        return all(map(_can_match_empty_text, _flatten_groups(value)))
     return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)
 
 
-def build_slow_text_prefixes_and_units(expression: Expression) -> list[tuple[str, str]]:
-    """Return pairs of texts from which the slowest texts for an expression are built: a beginning, and a repeated part.
+class SlowTextParts(NamedTuple):
+    """Parts of a text on which a regular expression is slow: its beginning, and the part that is repeated after it."""
+
+    beginning: str
+    repeated: str
+
+
+def build_slow_text_parts(expression: Expression) -> list[SlowTextParts]:
+    """Return the parts from which the slowest texts for an expression are built.
 
     The repeated part matches the whole expression, or one repetition in the expression, alone or together with the
     beginning.
     """
-    tree = expression.parse()
+    tree = expression.to_parse_tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found: dict[tuple[str, str], None] = {}
     for way in _iterate_alternatives(_flatten_groups(tree)):
         found["", rules.build_matching_text(way)] = None
         for index, item in enumerate(way):
-            if any(map(_is_unbounded, _iterate_descendants([item]))):
+            if any(map(_is_unbounded_repetition, _iterate_descendants([item]))):
                 before, body = rules.build_matching_text(way[:index]), rules.build_matching_text([item])
                 found.update(dict.fromkeys([(before, body), (before, before + body), ("", body)]))
-    return [(begin, unit) for begin, unit in found if unit]
+    return [SlowTextParts(begin, unit) for begin, unit in found if unit]

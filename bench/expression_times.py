@@ -5,9 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from bench.expression_rules import build_slow_text_prefixes_and_units
+from bench.expression_rules import build_slow_text_parts
 from bench.expressions import Expression, find_expressions
 from bench.figures import Figure
 from shared.catalog.kql_tokens import mask_literals, tokenize
@@ -52,7 +52,9 @@ def measure_expression_times() -> Iterator[Figure]:
     longest: dict[str, float] = {}
     for name, find_matches, build_text in _iterate_searches_with_slow_texts():
         ratios[name] = max(ratios.get(name, 0), _measure_time_growth_factor(find_matches, build_text))
-        longest[name] = max(longest.get(name, 0), _measure_longest_step(find_matches, build_text(LENGTH)) * 1000)
+        longest[name] = max(
+            longest.get(name, 0), _measure_longest_step_seconds(find_matches, build_text(LENGTH)) * 1000
+        )
     worst = max(ratios, key=lambda name: ratios[name], default="")
     slowest = max(longest, key=lambda name: longest[name])
     detail = {"expressions": len(longest), "worst": worst, "slowest": slowest}
@@ -69,14 +71,14 @@ def _measure_time_growth_factor(find_matches: _FindMatches, build_text: Callable
     short_text, long_text = build_text(LENGTH), build_text(2 * LENGTH)
     ratio = float("inf")
     for _ in range(_ATTEMPTS):
-        short, twice = _measure_seconds(find_matches, short_text), _measure_seconds(find_matches, long_text)
+        short, twice = _measure_cpu_seconds(find_matches, short_text), _measure_cpu_seconds(find_matches, long_text)
         ratio = min(ratio, twice / short if twice > _LEAST_SECONDS else 1)
         if ratio <= MOST_RATIO:
             break
     return ratio
 
 
-def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
+def _measure_longest_step_seconds(find_matches: _FindMatches, text: Any) -> float:
     """Return the longest CPU time between two matches, for which other threads must wait; the best of several runs."""
     best = float("inf")
     for _ in range(_REPEATS):
@@ -88,29 +90,37 @@ def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
     return best
 
 
-def _iterate_searches_with_slow_texts() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
-    """Yield a name, a search, and a function that builds a text of a given length on which the search is slow."""
+class _SlowSearch(NamedTuple):
+    """Search with a name, and a function that builds a text of a given length on which the search is slow."""
+
+    name: str
+    find_matches: _FindMatches
+    build_text: Callable[[int], Any]
+
+
+def _iterate_searches_with_slow_texts() -> Iterator[_SlowSearch]:
     for expression in find_expressions():
         if expression.pattern is not None:
             yield from _iterate_searches_of_expression(expression)
     for unit in _KQL_UNITS:
         # Only the growth of `blank` is checked: it is Python code, which lets other threads run.
-        yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_repeating_text, "", unit)
-        yield "tokens", tokenize, partial(_build_repeating_text, "", unit)
+        build_text = partial(_build_repeating_text, "", unit)
+        yield _SlowSearch("blank", lambda text: (mask_literals(text) for _ in range(1)), build_text)
+        yield _SlowSearch("tokens", tokenize, build_text)
 
 
-def _iterate_searches_of_expression(expression: Expression) -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
+def _iterate_searches_of_expression(expression: Expression) -> Iterator[_SlowSearch]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
-    find_matches: _FindMatches = partial(_match_whole_text, pattern) if expression.is_anchored else pattern.finditer
-    for begin, unit in build_slow_text_prefixes_and_units(expression):
-        yield (
+    find_matches: _FindMatches = partial(_iterate_whole_match, pattern) if expression.is_anchored else pattern.finditer
+    for begin, unit in build_slow_text_parts(expression):
+        yield _SlowSearch(
             expression.place,
             find_matches,
             partial(_build_repeating_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes)),
         )
 
 
-def _match_whole_text(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
+def _iterate_whole_match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
     yield pattern.fullmatch(text)
 
 
@@ -119,7 +129,7 @@ def _build_repeating_text(prefix: str, unit: str, length: int, *, is_bytes: bool
     return text.encode("latin-1", "replace") if is_bytes else text
 
 
-def _measure_seconds(find_matches: _FindMatches, text: Any) -> float:
+def _measure_cpu_seconds(find_matches: _FindMatches, text: Any) -> float:
     """Return the CPU time of the fastest of several runs, because other processes affect the fastest run least."""
     best = float("inf")
     for _ in range(_REPEATS):

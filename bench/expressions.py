@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("shared", "functions", "local", "emulators")
@@ -35,7 +35,7 @@ class Expression:
     flags: int
     is_anchored: bool
 
-    def parse(self) -> Any:
+    def to_parse_tree(self) -> Any:
         """Return the parse tree of the expression, from the parser of the module ``re``."""
         return _parser.parse(self.pattern, self.flags & ~re.DEBUG)
 
@@ -63,18 +63,26 @@ def _find_expressions_in_module(path: Path, tree: ast.Module) -> Iterator[Expres
     nodes = list(ast.walk(tree))
     for call, function, pattern in found:
         place = f"{path.relative_to(ROOT)}:{call.lineno}"
-        flags = _evaluate_constant(_find_flags_argument(call), values) if function != "pattern" else 0
+        flags = _evaluate_constant_or_none(_find_flags_argument(call), values) if function != "pattern" else 0
         yield Expression(
-            place, _evaluate_constant(pattern, values), flags or 0, _is_match_anchored(nodes, call, function)
+            place, _evaluate_constant_or_none(pattern, values), flags or 0, _is_match_anchored(nodes, call, function)
         )
 
 
-def _find_pattern_arguments(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+class _PatternArgument(NamedTuple):
+    """Regular expression in a call: the called function of ``re``, or ``pattern`` for a keyword argument so named."""
+
+    function: str
+    pattern: ast.expr
+
+
+def _find_pattern_arguments(call: ast.Call) -> Iterator[_PatternArgument]:
     match call.func:
         case ast.Attribute(value=ast.Name(id="re"), attr=attribute) if attribute in _CALLS:
-            yield attribute, call.args[0]
+            yield _PatternArgument(attribute, call.args[0])
         case _:
-            yield from (("pattern", keyword.value) for keyword in call.keywords if keyword.arg == "pattern")
+            keywords = (keyword for keyword in call.keywords if keyword.arg == "pattern")
+            yield from (_PatternArgument("pattern", keyword.value) for keyword in keywords)
 
 
 def _find_flags_argument(call: ast.Call) -> ast.expr:
@@ -86,7 +94,7 @@ def _find_flags_argument(call: ast.Call) -> ast.expr:
     return last if is_flags and len(call.args) > 1 else ast.Constant(0)
 
 
-def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
+def _evaluate_constant_or_none(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of an expression that contains only literals and names in ``values``.
 
     Return None for any other expression.
@@ -100,9 +108,9 @@ def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
         return None
 
 
-def _is_match_anchored(nodes: Sequence[ast.AST], call: ast.Call, function: str) -> bool:
-    if function != "compile":
-        return function in ANCHORED_CALLS
+def _is_match_anchored(nodes: Sequence[ast.AST], call: ast.Call, function_name: str) -> bool:
+    if function_name != "compile":
+        return function_name in ANCHORED_CALLS
     names = [
         target.id
         for node in nodes

@@ -21,24 +21,24 @@ _KEY = "a key of the benchmark, never checked"
 _HUB = "live"
 
 
-async def run_web_pubsub_emulator(clients: int, messages: int) -> None:
+async def run_web_pubsub_emulator(client_count: int, message_count: int) -> None:
     """Start the Web PubSub emulator, wait for all clients, and send each message to all of them."""
     service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
     hub = service.get_or_create_hub(_HUB)
-    with _open_listener() as listener:
+    with _open_listener_and_print_port() as listener:
         server = Server(service, 1, web_sockets=True)
         task = asyncio.create_task(server.serve([listener]))
-        await _wait_until(lambda: len(hub.connections) == clients)
+        await _wait_until(lambda: len(hub.connections) == client_count)
         for connection in hub.connections.values():
             hub.join_group(connection, "all")
-        for _ in range(messages):
+        for _ in range(message_count):
             await hub.publish("all", MESSAGE)
         await _wait_until(lambda: not hub.connections)
         server.should_exit = True
         await task
 
 
-async def run_websockets_server(clients: int, messages: int) -> None:
+async def run_websockets_server(client_count: int, message_count: int) -> None:
     """Start a server with only the library websockets, wait for all clients, and send each message to all of them."""
     connected: set[ServerConnection] = set()
 
@@ -47,17 +47,17 @@ async def run_websockets_server(clients: int, messages: int) -> None:
         await connection.wait_closed()
         connected.discard(connection)
 
-    with _open_listener() as listener:
+    with _open_listener_and_print_port() as listener:
         async with serve(wait_until_closed, sock=listener, compression=None):
-            await _wait_until(lambda: len(connected) == clients)
+            await _wait_until(lambda: len(connected) == client_count)
             text = MESSAGE.decode()
-            for _ in range(messages):
+            for _ in range(message_count):
                 broadcast(connected, text)
                 await asyncio.sleep(0)
             await _wait_until(lambda: not connected)
 
 
-def _open_listener() -> socket.socket:
+def _open_listener_and_print_port() -> socket.socket:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)

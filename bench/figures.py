@@ -42,7 +42,7 @@ class Figure:
         return bound.get("atLeast", value) <= value <= bound.get("atMost", value)
 
 
-def summarise_runs(runs: Sequence[Figure]) -> dict[str, Any]:
+def summarise_runs_as_json(runs: Sequence[Figure]) -> dict[str, Any]:
     """Return the JSON object that ``python -m bench`` prints for a figure: its median and spread over all runs.
 
     The property ``holds`` is True if the median is within the bounds; if the figure counts defects, the value of every

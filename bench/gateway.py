@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.figures import Figure, ToolMissingError
 from bench.ingest import BATCH, CONNECTIONS, build_messages, wait_for_rows
 from bench.mqtt_publisher import publish_messages
-from bench.running import MEMBER, ROOT, RunningService, call_service, post_bodies, run_service
+from bench.running import MEMBER, ROOT, RunningService, call_service, post_bodies_and_measure_seconds, run_service
 
 MESSAGES = 100_000
 RATE, SECONDS = 5_000, 60
@@ -40,8 +40,8 @@ def measure_gateway() -> Iterator[Figure]:
     if MOSQUITTO is None:
         raise ToolMissingError("Mosquitto is not installed (Debian: apt-get install mosquitto)")
     batches = list(build_messages(MESSAGES, BATCH))
-    posted = _measure_direct_posts([json.dumps(batch).encode() for batch in batches])
-    sent = _measure_gateway([json.dumps(message).encode() for batch in batches for message in batch], 0)
+    posted = _post_and_measure_seconds([json.dumps(batch).encode() for batch in batches])
+    sent = _publish_and_measure_seconds([json.dumps(message).encode() for batch in batches for message in batch], 0)
     detail = {
         "messages": MESSAGES,
         "posted": {"accepted": round(MESSAGES / posted.accepted), "rows": round(MESSAGES / posted.rows)},
@@ -50,27 +50,29 @@ def measure_gateway() -> Iterator[Figure]:
     yield Figure("gateway_to_http", posted.rows / sent.rows, "ratio", at_least=LEAST_RATIO, detail=detail)
     count = RATE * SECONDS
     paced = [json.dumps(message).encode() for batch in build_messages(count, BATCH) for message in batch]
-    took = _measure_gateway(paced, RATE)
+    took = _publish_and_measure_seconds(paced, RATE)
     yield Figure("gateway_paced", count / took.accepted, "events/s", detail={"messages": count, "rate": RATE})
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _SecondsUntilAcceptedAndStored:
     """Seconds until the service has accepted all messages, and until all their rows are in the telemetry table."""
 
     accepted: float
     rows: float
 
 
-def _measure_direct_posts(bodies: list[bytes]) -> _Times:
+def _post_and_measure_seconds(bodies: list[bytes]) -> _SecondsUntilAcceptedAndStored:
     with run_service() as running:
         started = time.perf_counter()
-        accepted = post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        accepted = post_bodies_and_measure_seconds(
+            f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS
+        )
         wait_for_rows(running, MESSAGES)
-        return _Times(accepted, time.perf_counter() - started)
+        return _SecondsUntilAcceptedAndStored(accepted, time.perf_counter() - started)
 
 
-def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
+def _publish_and_measure_seconds(payloads: list[bytes], messages_per_second: int) -> _SecondsUntilAcceptedAndStored:
     """Publish messages over MQTT at a rate (0 for the maximum); return the seconds until they were accepted and stored.
 
     Raises:
@@ -79,11 +81,11 @@ def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)))
         running = stack.enter_context(run_service())
-        broker = stack.enter_context(_run_broker(folder))
-        metrics = stack.enter_context(_run_gateway(folder, running, broker))
+        broker = stack.enter_context(_run_broker_and_yield_port(folder))
+        metrics = stack.enter_context(_run_gateway_and_yield_metrics_url(folder, running, broker))
         started = time.perf_counter()
-        publish_messages(broker, "plant/line", payloads, rate)
-        _wait_until_sent(metrics, len(payloads))
+        publish_messages(broker, "plant/line", payloads, messages_per_second)
+        _wait_until_messages_sent(metrics, len(payloads))
         accepted = time.perf_counter() - started
         wait_for_rows(running, len(payloads))
         rows = time.perf_counter() - started
@@ -91,11 +93,11 @@ def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
         reply: object = call_service(running, "/oi-api/warm-queries", {"query": query})["results"]
     if reply != [{"Rows": len(payloads), "Ids": len(payloads)}]:
         raise ValueError(f"{len(payloads)} messages were sent, but the numbers of rows and message ids are {reply}")
-    return _Times(accepted, rows)
+    return _SecondsUntilAcceptedAndStored(accepted, rows)
 
 
 @contextmanager
-def _run_broker(folder: Path) -> Iterator[int]:
+def _run_broker_and_yield_port(folder: Path) -> Iterator[int]:
     """Context manager: run an MQTT broker on a free port of 127.0.0.1."""
     port = _find_free_port()
     configuration = folder / "mosquitto.conf"
@@ -108,12 +110,12 @@ def _run_broker(folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _run_gateway(folder: Path, running: RunningService, broker: int) -> Iterator[str]:
+def _run_gateway_and_yield_metrics_url(folder: Path, running: RunningService, broker_port: int) -> Iterator[str]:
     """Context manager: run the edge gateway; yield the URL of its metrics when it is connected to the broker."""
     metrics = _find_free_port()
     configuration = {
         "service": {"url": running.url},
-        "source": {"kind": "mqtt", "host": "127.0.0.1", "port": broker, "clientId": "bench"},
+        "source": {"kind": "mqtt", "host": "127.0.0.1", "port": broker_port, "clientId": "bench"},
         "routes": [{"topic": "plant/{connection}", "connection": "{connection}"}],
         "spool": {"path": str(folder / "spool.db")},
         "metrics": {"port": metrics},
@@ -134,7 +136,7 @@ def _run_gateway(folder: Path, running: RunningService, broker: int) -> Iterator
             process.terminate()
 
 
-def _wait_until_sent(metrics_url: str, message_count: int) -> None:
+def _wait_until_messages_sent(metrics_url: str, message_count: int) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while time.monotonic() < deadline:
         with urllib.request.urlopen(metrics_url, timeout=30) as reply:  # noqa: S310  our own

@@ -7,10 +7,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from bench.figures import Figure
-from functions.graphql import build_graphql_reply, read_parameters
+from functions.graphql import build_graphql_reply, parse_graphql_parameters
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface, WarmQuery, WorkspaceInfo
@@ -32,30 +32,30 @@ _AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 def measure_graphql_list() -> Iterator[Figure]:
     """Alternately execute a GraphQL request with the service and with plain Ariadne (its library); compare medians."""
-    with disable_limits():
-        ours, stock = asyncio.run(_measure_service_and_ariadne())
+    with disable_graphql_limits():
+        ours, stock = asyncio.run(_measure_seconds_of_service_and_ariadne())
     ratio = statistics.median(stock) / statistics.median(ours)
     detail = {"seconds": round(statistics.median(ours), 4), "ariadneSeconds": round(statistics.median(stock), 4)}
     yield Figure("graphql_list", ratio, "ratio", at_least=1, detail={**detail, "connections": CONNECTIONS})
 
 
-def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
+def build_catalog(connection_count: int = CONNECTIONS, surface_count: int = SURFACES) -> Catalog:
     """Build a workspace catalog: each connection belongs to a surface (group of connections) with two queries."""
     sources = [
         Connection(lookup=f"c-{number}", name=f"Connection {number}", type=ConnectionType.CLOUD_EVENT_HUB)
-        for number in range(connections)
+        for number in range(connection_count)
     ]
     groups = [
         Surface(
             lookup=f"s-{number}",
             name=f"Surface {number}",
-            connections=tuple(one.lookup for one in sources[number::surfaces]),
+            connections=tuple(one.lookup for one in sources[number::surface_count]),
         )
-        for number in range(surfaces)
+        for number in range(surface_count)
     ]
     queries = [
-        WarmQuery(lookup=f"q-{number}", name=f"Query {number}", surface=f"s-{number % surfaces}", kql="print 1")
-        for number in range(2 * surfaces)
+        WarmQuery(lookup=f"q-{number}", name=f"Query {number}", surface=f"s-{number % surface_count}", kql="print 1")
+        for number in range(2 * surface_count)
     ]
     return Catalog(
         workspace=WorkspaceInfo(id="plant-t", name="Plant"),
@@ -72,36 +72,36 @@ class CountingStores:
         self.count = 0
         self._catalog = catalog
 
-    async def current(self) -> Catalog:
+    async def load_catalog(self) -> Catalog:
         """Return the catalog of the workspace, and count the read."""
         self.count += 1
         return self._catalog
 
-    async def load_states(self) -> dict[str, ConnectionState]:
+    async def load_states_by_connection(self) -> dict[str, ConnectionState]:
         """Return the same state, connected, for every connection, and count the read."""
         self.count += 1
         return {lookup: ConnectionState("CONNECTED", 7, _AT) for lookup in self._catalog.connections}
 
 
-def build_service(reads: CountingStores) -> GraphQLService:
+def build_graphql_service(stores: CountingStores) -> GraphQLService:
     """Build a GraphQL service that reads the given stores; it has no query engine, so it cannot execute KQL queries."""
     return GraphQLService(
-        reads.current, cast("Any", reads), ConnectionStatuses(()), cast("Any", None), cast("Any", None)
+        stores.load_catalog, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), cast("Any", None)
     )
 
 
 @contextmanager
-def disable_limits() -> Iterator[None]:
+def disable_graphql_limits() -> Iterator[None]:
     """Context manager: raise the limits of page size and cost, so that one GraphQL request can list all connections."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
-        _set_limits(CONNECTIONS, CONNECTIONS, 10**9)
+        _set_graphql_limits(CONNECTIONS, CONNECTIONS, 10**9)
         yield
     finally:
-        _set_limits(*kept)
+        _set_graphql_limits(*kept)
 
 
-def _set_limits(max_page_size: int, max_weighed_page_size: int, max_cost: int) -> None:
+def _set_graphql_limits(max_page_size: int, max_weighed_page_size: int, max_cost: int) -> None:
     vars(paging)["MAX_SIZE"], vars(limits)["MAX_SIZE"], vars(limits)["MAX_COST"] = (
         max_page_size,
         max_weighed_page_size,
@@ -109,23 +109,30 @@ def _set_limits(max_page_size: int, max_weighed_page_size: int, max_cost: int) -
     )
 
 
-async def _measure_service_and_ariadne() -> tuple[list[float], list[float]]:
+class _Seconds(NamedTuple):
+    """Seconds of each request to the service, and of each request to Ariadne."""
+
+    service: list[float]
+    ariadne: list[float]
+
+
+async def _measure_seconds_of_service_and_ariadne() -> _Seconds:
     reads = CountingStores(build_catalog())
-    service = build_service(reads)
+    service = build_graphql_service(reads)
     body = json.dumps({"query": QUERY}).encode()
     request = Request("POST", "/v1/plant-t/graphql", "", {"content-type": "application/json"}, body)
 
-    async def call_service() -> bytes:
-        wanted = await read_parameters(request)
+    async def fetch_service_reply() -> bytes:
+        wanted = await parse_graphql_parameters(request)
         outcome = await service.run(CALLER, wanted.query, wanted.variables, wanted.operation_name)
-        return build_graphql_reply(request, outcome.body, executed=outcome.executed).body
+        return build_graphql_reply(request, outcome.body, is_executed=outcome.executed).body
 
     stock = await _build_ariadne_call(service, body)
-    if json.loads(await call_service()) != json.loads(await stock()):
+    if json.loads(await fetch_service_reply()) != json.loads(await stock()):
         raise RuntimeError("the service and Ariadne return different replies")
-    times: tuple[list[float], list[float]] = ([], [])
+    times = _Seconds([], [])
     for _ in range(ROUNDS):
-        for taken, call in zip(times, (call_service, stock), strict=True):
+        for taken, call in zip(times, (fetch_service_reply, stock), strict=True):
             started = time.perf_counter()
             await call()
             taken.append(time.perf_counter() - started)
@@ -136,7 +143,7 @@ async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[
     """Return a function that sends the request to Ariadne's ASGI application with the schema of the service."""
     from ariadne.asgi import GraphQL  # noqa: PLC0415  the service imports it lazily, too
 
-    context = await service.build_context(CALLER, states=True)
+    context = await service.build_context(CALLER, loads_states=True)
     application = GraphQL(service.schema, context_value=context)
     scope = {
         "type": "http",
@@ -147,7 +154,7 @@ async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[
         "headers": [(b"content-type", b"application/json")],
     }
 
-    async def call_ariadne() -> bytes:
+    async def fetch_ariadne_reply() -> bytes:
         sent = bytearray()
 
         async def receive() -> dict[str, Any]:
@@ -159,4 +166,4 @@ async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[
         await application(scope, receive, send)
         return bytes(sent)
 
-    return call_ariadne
+    return fetch_ariadne_reply

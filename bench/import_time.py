@@ -27,8 +27,8 @@ def measure_import_time() -> Iterator[Figure]:
     yield Figure("import_time_ratio", ratio, "ratio", at_most=1.5, detail={**detail, "floor": FLOOR, "runs": RUNS})
 
 
-def _measure_import_seconds(modules: str) -> float:
-    code = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
+def _measure_import_seconds(module_names: str) -> float:
+    code = f"import time; t = time.perf_counter(); import {module_names}; print(time.perf_counter() - t)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)

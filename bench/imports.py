@@ -48,23 +48,27 @@ def measure_imports() -> Iterator[Figure]:
         folder = Path(name)
         file = folder / "rows.csv"
         duckdb.execute(f"COPY ({SOURCE.format(rows=ROWS)}) TO '{file}' (FORMAT csv, HEADER)")
-        plain = measure_duckdb_read(folder, f"CREATE TABLE plain AS SELECT * FROM read_csv('{file}')")  # noqa: S608  our own
-        same = measure_duckdb_read(folder, TABLE.format(name="same", file=file))
+        plain = measure_duckdb_read_seconds(folder, f"CREATE TABLE plain AS SELECT * FROM read_csv('{file}')")  # noqa: S608  our own
+        same = measure_duckdb_read_seconds(folder, TABLE.format(name="same", file=file))
         with run_service(folder=folder / "data") as running:
-            first = start_import(running, file)
+            first = start_import_and_get_status_url(running, file)
             wait_for_read_rows(running, first, ROWS // 10)
         with run_service(folder=folder / "data") as running:
             restarted = wait_for_completed_import(running, first)
-            again = run_import(running, file)
+            again = run_import_and_get_status(running, file)
         lost = ROWS - restarted["accepted"]
-        yield Figure("import_rows_lost_by_restart", lost, "rows", at_most=0, detail=get_row_counts(restarted))
-        yield Figure("import_repeated_rows", again["accepted"], "rows", at_most=0, detail=get_row_counts(again))
+        yield Figure(
+            "import_rows_lost_by_restart", lost, "rows", at_most=0, detail=get_row_counts_by_outcome(restarted)
+        )
+        yield Figure(
+            "import_repeated_rows", again["accepted"], "rows", at_most=0, detail=get_row_counts_by_outcome(again)
+        )
         with run_service(folder=folder / "fresh") as running:
             idle = read_resident_mb(running.pid)
             probe = LoadMonitor(running)
             with probe:
                 started = time.perf_counter()
-                run_import(running, file)
+                run_import_and_get_status(running, file)
                 seconds = time.perf_counter() - started
         detail = {
             "rows": ROWS,
@@ -76,26 +80,26 @@ def measure_imports() -> Iterator[Figure]:
         yield Figure("import_ratio_to_plain_read", plain / seconds, "ratio", detail=detail)
         grown = probe.peak_mb - idle
         yield Figure("import_memory", grown, "MB", at_most=MOST_GROWTH_MB, detail={"idleMb": idle})
-        yield Figure("import_healthz_p99", probe.p99_ms, "ms", at_most=MOST_P99_MS)
+        yield Figure("import_healthz_p99", probe.healthz_p99_ms, "ms", at_most=MOST_P99_MS)
 
 
-def measure_duckdb_read(folder: Path, statement: str) -> float:
+def measure_duckdb_read_seconds(folder: Path, read_sql: str) -> float:
     """Return the seconds that DuckDB needs for a statement that reads the CSV file into a table on disk."""
     engine = duckdb.connect(str(folder / "read.duckdb"))
     started = time.perf_counter()
-    engine.execute(statement)
+    engine.execute(read_sql)
     engine.execute("CHECKPOINT")
     seconds = time.perf_counter() - started
     engine.close()
     return seconds
 
 
-def start_import(running: RunningService, file: Path, connection: str = CONNECTION) -> str:
+def start_import_and_get_status_url(running: RunningService, csv_file: Path, connection: str = CONNECTION) -> str:
     """Create an import job, upload the file, start the job, and return its status URL."""
-    body = {"format": "csv", "fileName": file.name, "bytes": file.stat().st_size, "mapping": MAPPING}
+    body = {"format": "csv", "fileName": csv_file.name, "bytes": csv_file.stat().st_size, "mapping": MAPPING}
     made: Any = call_service(running, f"/oi-api/imports/data-connections/{connection}", body)
-    headers = {**made["uploadHeaders"], "Content-Length": str(file.stat().st_size)}
-    with file.open("rb") as content:
+    headers = {**made["uploadHeaders"], "Content-Length": str(csv_file.stat().st_size)}
+    with csv_file.open("rb") as content:
         request = urllib.request.Request(made["uploadUrl"], data=content, headers=headers, method="PUT")  # noqa: S310  our own
         with urllib.request.urlopen(request, timeout=600):  # noqa: S310  our own
             pass
@@ -103,11 +107,11 @@ def start_import(running: RunningService, file: Path, connection: str = CONNECTI
     return str(made["statusUrl"])
 
 
-def wait_for_read_rows(running: RunningService, status_url: str, rows: int) -> None:
-    """Wait until an import job has read at least ``rows`` rows of its file."""
+def wait_for_read_rows(running: RunningService, status_url: str, row_count: int) -> None:
+    """Wait until an import job has read at least ``row_count`` rows of its file."""
     while True:
         job: Any = call_service(running, status_url)
-        if job["progress"]["rows"] >= rows:
+        if job["progress"]["rows"] >= row_count:
             return
         time.sleep(POLL_SECONDS)
 
@@ -127,11 +131,11 @@ def wait_for_completed_import(running: RunningService, status_url: str) -> dict[
         time.sleep(POLL_SECONDS)
 
 
-def run_import(running: RunningService, file: Path, connection: str = CONNECTION) -> dict[str, Any]:
+def run_import_and_get_status(running: RunningService, csv_file: Path, connection: str = CONNECTION) -> dict[str, Any]:
     """Import the CSV file through the service; return the status document of the completed job."""
-    return wait_for_completed_import(running, start_import(running, file, connection))
+    return wait_for_completed_import(running, start_import_and_get_status_url(running, csv_file, connection))
 
 
-def get_row_counts(job: dict[str, Any]) -> dict[str, int]:
+def get_row_counts_by_outcome(job_status: dict[str, Any]) -> dict[str, int]:
     """Return the numbers of accepted, duplicate and rejected rows in the status document of an import job."""
-    return {name: job[name] for name in ("accepted", "duplicates", "rejected")}
+    return {name: job_status[name] for name in ("accepted", "duplicates", "rejected")}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.figures import Figure
-from bench.running import RunningService, call_service, post_bodies, run_service
+from bench.running import RunningService, call_service, post_bodies_and_measure_seconds, run_service
 
 EVENTS = 50_000
 BATCH = 500
@@ -21,7 +21,9 @@ def measure_ingest() -> Iterator[Figure]:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service() as running:
         started = time.perf_counter()
-        acknowledged = post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        acknowledged = post_bodies_and_measure_seconds(
+            f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS
+        )
         wait_for_rows(running, EVENTS)
         stored = time.perf_counter() - started
     detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
@@ -29,14 +31,14 @@ def measure_ingest() -> Iterator[Figure]:
     yield Figure("ingest_table", EVENTS / stored, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
 
 
-def build_messages(count: int, batch_size: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield ``count`` telemetry messages of about 150 bytes each, in lists of ``batch_size`` messages."""
-    for first in range(0, count, batch_size):
-        yield [_build_message(number) for number in range(first, min(first + batch_size, count))]
+def build_messages(message_count: int, batch_size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield ``message_count`` telemetry messages of about 150 bytes each, in lists of ``batch_size`` messages."""
+    for first in range(0, message_count, batch_size):
+        yield [_build_message(number) for number in range(first, min(first + batch_size, message_count))]
 
 
-def wait_for_rows(running: RunningService, rows: int) -> None:
-    """Wait until the telemetry table has at least ``rows`` rows.
+def wait_for_rows(running: RunningService, row_count: int) -> None:
+    """Wait until the telemetry table has at least ``row_count`` rows.
 
     Raises:
         TimeoutError: rows are missing after the time limit.
@@ -44,10 +46,10 @@ def wait_for_rows(running: RunningService, rows: int) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         reply: Any = call_service(running, "/oi-api/warm-queries", {"query": "Telemetry | count"})
-        if reply["results"][0]["Count"] >= rows:
+        if reply["results"][0]["Count"] >= row_count:
             return
         time.sleep(0.05)
-    raise TimeoutError(f"the table has fewer than {rows} rows after {WAIT_SECONDS} s")
+    raise TimeoutError(f"the table has fewer than {row_count} rows after {WAIT_SECONDS} s")
 
 
 def _build_message(number: int) -> dict[str, Any]:

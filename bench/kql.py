@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +18,12 @@ from bench.kql_row_cases import ROW_CASES
 from emulators.kusto.extensions import EXTENSIONS, create_functions_and_macros
 from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.tables import create_parquet_views, load_tables, read_column_types, read_table_columns
+from emulators.kusto.tables import (
+    create_parquet_views_and_list_files,
+    load_tables_into_memory,
+    read_columns_by_table,
+    read_type_by_column,
+)
 from emulators.kusto.translate import translate
 
 ROWS = 1_000_000
@@ -34,44 +39,56 @@ MEMORY_BYTES = 1_000_000_000
 def measure_kql() -> Iterator[Figure]:
     """Alternately run each query as translated KQL and as hand-written SQL; compare the median times."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, open_database(None) as connection:
-        _write_rows(Path(folder) / "Telemetry.parquet")
-        schema, types = _prepare_translator_and_get_schema(connection, Path(folder))
+        _write_telemetry_parquet(Path(folder) / "Telemetry.parquet")
+        schema, types = _prepare_translator_and_read_schema(connection, Path(folder))
         for case in (*CASES, *ROW_CASES):
             translated = _translate_to_sql(connection, case.kql, schema, types)
-            ours, theirs = _measure_median_times(connection, translated, case.sql)
+            ours, theirs = _measure_median_milliseconds(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
             at_most = LOWER_BOUNDS.get(case.name, MOST_TIMES)
             yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=at_most, detail=detail)
 
 
-def _prepare_translator_and_get_schema(
-    connection: duckdb.DuckDBPyConnection, folder: Path
-) -> tuple[dict[str, list[str]], Mapping[str, str]]:
-    """Load the tables and install the extensions of the KQL translator, as the query emulator does.
+class _Schema(NamedTuple):
+    """Names of the columns of each table, and the DuckDB type of each column."""
 
-    Return the columns of each table, and the DuckDB types of the columns.
-    """
-    load_tables(connection, create_parquet_views(connection, folder), MEMORY_BYTES)
+    columns_by_table: dict[str, list[str]]
+    type_by_column: Mapping[str, str]
+
+
+def _prepare_translator_and_read_schema(connection: duckdb.DuckDBPyConnection, folder: Path) -> _Schema:
+    """Load the tables and install the extensions of the KQL translator, as the query emulator does."""
+    load_tables_into_memory(connection, create_parquet_views_and_list_files(connection, folder), MEMORY_BYTES)
     install_sql_length_check()
     for extension in EXTENSIONS:
-        extension.install_extension()
+        extension.install_into_translator()
     create_functions_and_macros(connection)
-    schema = {table: list(columns) for table, columns in read_table_columns(connection, ["Telemetry"]).items()}
-    return schema, read_column_types(connection, ["Telemetry"])
+    schema = {table: list(columns) for table, columns in read_columns_by_table(connection, ["Telemetry"]).items()}
+    return _Schema(schema, read_type_by_column(connection, ["Telemetry"]))
 
 
 def _translate_to_sql(
-    connection: duckdb.DuckDBPyConnection, text: str, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    kql: str,
+    columns_by_table: Mapping[str, Sequence[str]],
+    type_by_column: Mapping[str, str],
 ) -> str:
     found: list[list[tuple[Any, ...]]] = []
-    while (translation := translate(text, schema, found, types)).is_discovery_query:
+    while (translation := translate(kql, columns_by_table, found, type_by_column)).is_discovery_query:
         found.append(connection.execute(translation.sql).fetchall())
     return translation.sql
 
 
-def _measure_median_times(
+class _MedianMilliseconds(NamedTuple):
+    """Median milliseconds of the translated KQL, and of the hand-written SQL."""
+
+    kql: float
+    reference: float
+
+
+def _measure_median_milliseconds(
     connection: duckdb.DuckDBPyConnection, kql_sql: str, reference_sql: str
-) -> tuple[float, float]:
+) -> _MedianMilliseconds:
     times: dict[str, list[float]] = {kql_sql: [], reference_sql: []}
     answers: dict[str, int] = {}
     for _ in range(RUNS):
@@ -83,10 +100,10 @@ def _measure_median_times(
         raise RuntimeError(
             f"the KQL returned {answers[kql_sql]} rows, the hand-written SQL {answers[reference_sql]}: {kql_sql}"
         )
-    return statistics.median(times[kql_sql]), statistics.median(times[reference_sql])
+    return _MedianMilliseconds(statistics.median(times[kql_sql]), statistics.median(times[reference_sql]))
 
 
-def _write_rows(path: Path) -> None:
+def _write_telemetry_parquet(parquet_path: Path) -> None:
     """Write a Parquet file of a million telemetry rows, with one row for each device and minute."""
     row = pa.array(range(ROWS), pa.int64())
     device: Any = pc.subtract(row, pc.multiply(pc.divide(row, DEVICES), DEVICES))
@@ -105,4 +122,4 @@ def _write_rows(path: Path) -> None:
             ]
         ),
     }
-    pq.write_table(pa.table(table), path, row_group_size=122_880)
+    pq.write_table(pa.table(table), parquet_path, row_group_size=122_880)

@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -32,7 +32,7 @@ def measure_kql_series() -> Iterator[Figure]:
         connection.execute("SET threads = 1")
         install_sql_length_check()
         for extension in EXTENSIONS:
-            extension.install_extension()
+            extension.install_into_translator()
         create_functions_and_macros(connection)
         connection.execute(
             "CREATE TABLE T AS SELECT CAST(to_json(list_transform(range(0, ?), lambda k: sin(k / 3.82) * 10 + "  # noqa: S608  constants
@@ -41,26 +41,35 @@ def measure_kql_series() -> Iterator[Figure]:
         )
         for name, (call, compute) in _CASES.items():
             sql = translate(f"T | project {call}", {"T": ["y"]}, (), {"y": "JSON"}).sql
-            ours, theirs = _measure_median_times(connection, sql, compute)
+            ours, theirs = _measure_median_cpu_milliseconds(connection, sql, compute)
             detail = {"kqlMs": round(ours), "numpyMs": round(theirs), "series": SERIES, "points": POINTS}
             yield Figure(f"kql_series_{name}", ours / theirs, "ratio", at_most=MOST_TIMES, detail=detail)
 
 
-def _measure_median_times(connection: duckdb.DuckDBPyConnection, sql: str, compute: Compute) -> tuple[float, float]:
+class _MedianCpuMilliseconds(NamedTuple):
+    """Median CPU milliseconds of the query, and of the same computation in NumPy."""
+
+    kql: float
+    numpy: float
+
+
+def _measure_median_cpu_milliseconds(
+    connection: duckdb.DuckDBPyConnection, sql: str, compute: Compute
+) -> _MedianCpuMilliseconds:
     ours, theirs = [], []
     for _ in range(RUNS):
         started = time.process_time()
-        count = _run_query(connection, sql)
+        count = _run_query_and_count_rows(connection, sql)
         ours.append((time.process_time() - started) * 1000)
         started = time.process_time()
-        expected = _run_numpy(connection, compute)
+        expected = _run_numpy_and_count_results(connection, compute)
         theirs.append((time.process_time() - started) * 1000)
         if count != expected:
             raise RuntimeError(f"the KQL returned {count} rows, NumPy {expected}: {sql}")
-    return statistics.median(ours), statistics.median(theirs)
+    return _MedianCpuMilliseconds(statistics.median(ours), statistics.median(theirs))
 
 
-def _run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+def _run_query_and_count_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
     cursor = connection.execute(sql)
     count = 0
     while rows := cursor.fetchmany(1000):
@@ -68,7 +77,7 @@ def _run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
     return count
 
 
-def _run_numpy(connection: duckdb.DuckDBPyConnection, compute: Compute) -> int:
+def _run_numpy_and_count_results(connection: duckdb.DuckDBPyConnection, compute: Compute) -> int:
     cursor = connection.execute("SELECT y FROM T")
     count = 0
     while rows := cursor.fetchmany(1000):

@@ -27,40 +27,40 @@ UNLIMITED_WORKSPACE: Final[Mapping[str, Any]] = {
 """Sections that the workspace documents of benchmarks share; the rate limits are too high to slow down a benchmark."""
 
 
-def write_workspace(file: Path, *, connections: int, queries: int) -> None:
+def write_workspace_document(file: Path, *, connection_count: int, query_count: int) -> None:
     """Write a workspace document with the given numbers of items.
 
     Args:
         file: file to write, as JSON, which is also YAML.
-        connections: number of connections; 50 of them form a surface (group of connections).
-        queries: number of approved saved KQL queries; all texts differ, and each query has one parameter.
+        connection_count: number of connections; 50 of them form a surface (group of connections).
+        query_count: number of approved saved KQL queries; all texts differ, and each query has one parameter.
     """
-    surfaces = -(-connections // _MEMBERS_OF_SURFACE)
+    surfaces = -(-connection_count // _MEMBERS_OF_SURFACE)
     document = {
         **UNLIMITED_WORKSPACE,
         "connections": [
             {"lookup": f"c-{number}", "name": f"Connection {number}", "type": "CLOUD_EVENT_HUB"}
-            for number in range(connections)
+            for number in range(connection_count)
         ],
         "surfaces": [
             {
                 "lookup": f"s-{number}",
                 "name": f"Surface {number}",
-                "connections": [f"c-{each}" for each in range(number, connections, surfaces)],
+                "connections": [f"c-{each}" for each in range(number, connection_count, surfaces)],
             }
             for number in range(surfaces)
         ],
-        "warmQueries": [_build_query(number, surfaces) for number in range(queries)],
+        "warmQueries": [_build_query(number, surfaces) for number in range(query_count)],
     }
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def _build_query(number: int, surfaces: int) -> dict[str, Any]:
+def _build_query(number: int, surface_count: int) -> dict[str, Any]:
     return {
         "lookup": f"q-{number:04d}",
         "name": f"Query {number}",
         "description": f"Mean pressure of connection {number}.",
-        "surface": f"s-{number % surfaces}",
+        "surface": f"s-{number % surface_count}",
         "kql": _KQL.format(number=number, minutes=1 + number % 60),
         "parameters": [{"name": "minimum", "type": "real", "default": 0.5}],
         "approval": _APPROVAL,

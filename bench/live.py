@@ -28,7 +28,7 @@ def measure_live_fan_out() -> Iterator[Figure]:
     rates: dict[str, list[float]] = {"emulator": [], "websockets": []}
     for _ in range(_ROUNDS):
         for server, measured in rates.items():
-            measured.append(_measure_delivery_rate(server))
+            measured.append(_measure_deliveries_per_second(server))
     ours, bare = (statistics.median(measured) for measured in rates.values())
     detail = {
         "clients": _CLIENTS,
@@ -41,8 +41,8 @@ def measure_live_fan_out() -> Iterator[Figure]:
     yield Figure("live_deliveries", ours, "deliveries/s", at_least=20_000, detail=detail)
 
 
-def _measure_delivery_rate(server: str) -> float:
-    command = [sys.executable, "-m", "bench.fan_out_server", server, str(_CLIENTS), str(_MESSAGES)]
+def _measure_deliveries_per_second(server_name: str) -> float:
+    command = [sys.executable, "-m", "bench.fan_out_server", server_name, str(_CLIENTS), str(_MESSAGES)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None  # noqa: S101  it is a pipe

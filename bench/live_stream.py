@@ -14,7 +14,7 @@ import uvloop
 
 from bench.figures import Figure
 from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
-from bench.running import RunningService, post_bodies, run_service
+from bench.running import RunningService, post_bodies_and_measure_seconds, run_service
 
 LISTENERS = 200
 SOURCES = 10
@@ -32,7 +32,7 @@ def measure_ingest_with_live() -> Iterator[Figure]:
     rates: dict[str, list[float]] = {name: [] for name in modes}
     for _ in range(2):
         for name, (settings, with_listener) in modes.items():
-            rates[name].append(_measure_ingestion_rate(settings, with_listener=with_listener))
+            rates[name].append(_measure_ingested_events_per_second(settings, with_listener=with_listener))
     best = {name: max(measured) for name, measured in rates.items()}
     detail = {"events": EVENTS, **{f"{name}PerSecond": round(rate) for name, rate in best.items()}}
     yield Figure("ingest_with_live_unheard", best["unheard"] / best["alone"], "ratio", at_least=0.5, detail=detail)
@@ -64,34 +64,34 @@ def measure_live_stream() -> Iterator[Figure]:
     yield Figure("live_p99", _compute_p99_ms(later), "ms", at_most=400, detail=detail)
 
 
-def _compute_p99_ms(delays: Sequence[float]) -> float:
+def _compute_p99_ms(sorted_delay_seconds: Sequence[float]) -> float:
     """Return the 99th percentile of sorted delays in seconds, in milliseconds."""
-    return round(delays[int(len(delays) * 0.99)] * 1000, 1)
+    return round(sorted_delay_seconds[int(len(sorted_delay_seconds) * 0.99)] * 1000, 1)
 
 
-def _measure_ingestion_rate(settings: dict[str, str], *, with_listener: bool) -> float:
+def _measure_ingested_events_per_second(settings: dict[str, str], *, with_listener: bool) -> float:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service(settings) as running:
         return (
-            asyncio.run(_ingest_with_listener(running, bodies))
+            asyncio.run(_measure_events_per_second_with_listener(running, bodies))
             if with_listener
-            else _ingest_without_listener(running, bodies)
+            else _measure_events_per_second_without_listener(running, bodies)
         )
 
 
-def _ingest_without_listener(running: RunningService, bodies: list[bytes]) -> float:
+def _measure_events_per_second_without_listener(running: RunningService, bodies: list[bytes]) -> float:
     started = time.perf_counter()
-    post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+    post_bodies_and_measure_seconds(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
     wait_for_rows(running, EVENTS)
     return EVENTS / (time.perf_counter() - started)
 
 
-async def _ingest_with_listener(running: RunningService, bodies: list[bytes]) -> float:
+async def _measure_events_per_second_with_listener(running: RunningService, bodies: list[bytes]) -> float:
     listener = LiveStreamListener("line")
     async with aiohttp.ClientSession(headers=running.headers) as session:
         listening = asyncio.create_task(listener.listen(session, running.url, EVENTS))
         await listener.ready.wait()
-        rate = await asyncio.to_thread(_ingest_without_listener, running, bodies)
+        rate = await asyncio.to_thread(_measure_events_per_second_without_listener, running, bodies)
         listening.cancel()
         await asyncio.wait((listening,))
     return rate
@@ -113,8 +113,8 @@ class LiveStreamListener:
     delays: list[float] = field(default_factory=list)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def listen(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
-        """Receive ``count`` telemetry events and record their sequence numbers and delays."""
+    async def listen(self, session: aiohttp.ClientSession, url: str, event_count: int) -> None:
+        """Receive ``event_count`` telemetry events and record their sequence numbers and delays."""
         async with session.ws_connect(f"{url}/oi-api/live-stream?connection={self.source}", max_msg_size=0) as socket:
             self.ready.set()
             async for message in socket:
@@ -122,8 +122,8 @@ class LiveStreamListener:
                 if "sent" in payload:
                     self.delays.append(time.time() - payload["sent"])
                     self.numbers.append(payload["number"])
-                count -= 1
-                if count == 0:
+                event_count -= 1
+                if event_count == 0:
                     return
 
 
@@ -150,15 +150,15 @@ async def send_to_listeners(running: RunningService, seconds: int) -> list[LiveS
     return listeners
 
 
-async def _send_telemetry(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
-    """Send ``count`` messages of one machine in batches; each batch contains the messages of a tenth of a second."""
+async def _send_telemetry(session: aiohttp.ClientSession, url: str, machine_number: int, message_count: int) -> None:
+    """Send ``message_count`` messages of one machine; each batch contains the messages of a tenth of a second."""
     batch = EVENTS_PER_SECOND // SOURCES // POSTS_PER_SECOND
-    started = asyncio.get_running_loop().time() + source / SOURCES / POSTS_PER_SECOND
-    for turn, first in enumerate(range(0, count, batch)):
+    started = asyncio.get_running_loop().time() + machine_number / SOURCES / POSTS_PER_SECOND
+    for turn, first in enumerate(range(0, message_count, batch)):
         await asyncio.sleep(started + turn / POSTS_PER_SECOND - asyncio.get_running_loop().time())
         readings = [
             {"number": number, "sent": time.time(), "Pressure": 4.25, "Temperature": 71.5, "Current": 1.125}
             for number in range(first, first + batch)
         ]
-        async with session.post(f"{url}/oi-api/telemetry/machine-{source}", json=readings) as reply:
+        async with session.post(f"{url}/oi-api/telemetry/machine-{machine_number}", json=readings) as reply:
             reply.raise_for_status()

@@ -26,7 +26,7 @@ from shared.telemetry.acceptance import TelemetryService
 from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.models import HubMessage
 from shared.telemetry.ports import ConnectionStateStore
-from shared.text_formats.strict_json import parse_body
+from shared.text_formats.strict_json import parse_json_body
 
 EVENTS: Final = 20_000
 BATCH: Final = 500
@@ -47,13 +47,13 @@ class _Stores:
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:  # noqa: ARG002  port EventSender
         self.sent = messages
 
-    async def count_arrived_messages(self, arrivals: Sequence[object]) -> None:
+    async def add_arrived_messages_to_counts(self, arrivals: Sequence[object]) -> None:
         """Do nothing: this stub of the port ConnectionStateStore counts no messages."""
 
     async def set_status(self, connections: Collection[str], status: str) -> None:
         """Do nothing: this stub of the port ConnectionStateStore stores no status."""
 
-    async def load_statuses(self) -> Mapping[str, str]:
+    async def load_statuses_by_connection(self) -> Mapping[str, str]:
         return {}
 
     async def create_if_missing(self, name: str, content: bytes) -> bool:
@@ -67,8 +67,8 @@ def measure_message_cost() -> Iterator[Figure]:
     """Measure the processor time of each step from acceptance to live stream; yield the medians of several rounds."""
     rounds, readings = [], []
     for _ in range(ROUNDS):
-        rounds.append(asyncio.run(_measure_all_steps_once()))
-        readings.append(_measure_json_parsing())
+        rounds.append(asyncio.run(_measure_microseconds_per_message_by_step()))
+        readings.append(_measure_json_parsing_microseconds())
     totals = [sum(steps.values()) for steps in rounds]
     ratios = [total / reading for total, reading in zip(totals, readings, strict=True)]
     parts = {name: round(median(steps[name] for steps in rounds), 1) for name in rounds[0]}
@@ -87,7 +87,7 @@ def _get_minimum_and_maximum(values: Sequence[float]) -> dict[str, float]:
     return {"minimum": round(min(values), 1), "maximum": round(max(values), 1)}
 
 
-async def _measure_all_steps_once() -> dict[str, float]:
+async def _measure_microseconds_per_message_by_step() -> dict[str, float]:
     """Run every processing step once on a batch; return each step's processor time per message in microseconds."""
     stores = _Stores()
     catalog = _build_catalog()
@@ -95,10 +95,10 @@ async def _measure_all_steps_once() -> dict[str, float]:
     async def get_catalog() -> Catalog:
         return catalog
 
-    async def require_space() -> None:
+    async def require_disk_space() -> None:
         """Do nothing: this stub of the port RequireSpace does not check the disk space."""
 
-    service = TelemetryService(get_catalog, stores, require_space=require_space)
+    service = TelemetryService(get_catalog, stores, require_disk_space=require_disk_space)
     ingestor = TelemetryIngestor(get_catalog, stores, cast("ConnectionStateStore", stores))
     archive = Archive(cast("BlobStore", stores))
     publisher = LivePublisher(cast("MessageService", stores), None)
@@ -107,8 +107,8 @@ async def _measure_all_steps_once() -> dict[str, float]:
     impulses: list[Sequence[HubMessage]] = []
 
     async def accept_body(body: bytes) -> None:
-        value = await parse_body(body, SYSTEM_RUNTIME)
-        await service.accept_messages("line", value, size=len(body))
+        value = await parse_json_body(body, SYSTEM_RUNTIME)
+        await service.accept_and_count_messages("line", value, body_bytes=len(body))
         accepted.append(stores.sent)
 
     async def ingest_batch(batch: TriggerBatch) -> None:
@@ -121,28 +121,30 @@ async def _measure_all_steps_once() -> dict[str, float]:
     async def publish(batch: TriggerBatch) -> None:
         await publisher.publish_events(read_hub_events(batch), _INSTANT)
 
-    cost = {"accept": await _measure_step(accept_body, bodies)}
-    cost["ingest"] = await _measure_step(
+    cost = {"accept": await _measure_step_microseconds_per_message(accept_body, bodies)}
+    cost["ingest"] = await _measure_step_microseconds_per_message(
         ingest_batch, [_build_trigger_batch(number, each) for number, each in enumerate(accepted)]
     )
     batches = [_build_trigger_batch(number, each) for number, each in enumerate(impulses)]
-    cost["archive"] = await _measure_step(archive_batch, batches)
-    cost["live"] = await _measure_step(publish, batches)
+    cost["archive"] = await _measure_step_microseconds_per_message(archive_batch, batches)
+    cost["live"] = await _measure_step_microseconds_per_message(publish, batches)
     return cost
 
 
-async def _measure_step[T](run_step: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
+async def _measure_step_microseconds_per_message[T](
+    run_step: Callable[[T], Awaitable[None]], inputs: Sequence[T]
+) -> float:
     started = time.process_time()
     for each in inputs:
         await run_step(each)
     return (time.process_time() - started) / EVENTS * 1e6
 
 
-def _build_trigger_batch(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
+def _build_trigger_batch(batch_number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
     """Build the input of an Event Hub trigger, in the form that the Functions host sends to the worker."""
     places = [
         {"SequenceNumber": at, "Offset": str(at), "PartitionKey": each.partition_key, "EnqueuedTimeUtc": _ENQUEUED}
-        for at, each in enumerate(messages, number * BATCH)
+        for at, each in enumerate(messages, batch_number * BATCH)
     ]
     metadata = {
         "PartitionContext": {"PartitionId": "0", "ConsumerGroup": "$Default"},
@@ -155,7 +157,7 @@ def _build_trigger_batch(number: int, messages: Sequence[HubMessage]) -> Trigger
     )
 
 
-def _measure_json_parsing() -> float:
+def _measure_json_parsing_microseconds() -> float:
     """Return the microseconds that the standard library's JSON parser needs for one message."""
     texts = [json.dumps(message) for batch in build_messages(EVENTS, BATCH) for message in batch]
     started = time.process_time()

@@ -38,7 +38,7 @@ class RequestOutcome:
     late: float = 0.0
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """True if the reply has a 2xx status."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
@@ -55,24 +55,28 @@ def build_raw_request(
 
 
 def send_at_rate(
-    url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900
+    url: str, requests: Sequence[bytes], requests_per_second: float, duration_seconds: float, *, connections: int = 900
 ) -> list[RequestOutcome]:
     """Send the requests at a fixed rate, again and again; return their outcomes in the order of the replies.
 
     Args:
         url: address of the service.
         requests: requests as HTTP/1.1 bytes; after the last, the first is sent again.
-        rate: number of requests per second.
-        seconds: duration of the load.
+        requests_per_second: number of requests per second.
+        duration_seconds: duration of the load.
         connections: maximum number of open connections; waiting for a free connection counts as response time.
     """
-    return uvloop.run(_send_at_rate(ConnectionPool(url, connections), requests, rate, seconds))
+    return uvloop.run(_send_at_rate(ConnectionPool(url, connections), requests, requests_per_second, duration_seconds))
 
 
-def measure_capacity(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
-    """Return the accepted requests per second of ``connections`` callers; each caller waits for its previous reply."""
-    outcomes = uvloop.run(_measure_capacity(ConnectionPool(url, connections), requests, seconds, connections))
-    return sum(outcome.accepted for outcome in outcomes) / seconds
+def measure_accepted_requests_per_second(
+    url: str, requests: Sequence[bytes], duration_seconds: float, *, caller_count: int = 16
+) -> float:
+    """Return the accepted requests per second of ``caller_count`` callers; each caller waits for its previous reply."""
+    outcomes = uvloop.run(
+        _send_with_concurrent_callers(ConnectionPool(url, caller_count), requests, duration_seconds, caller_count)
+    )
+    return sum(outcome.is_accepted for outcome in outcomes) / duration_seconds
 
 
 class ConnectionPool:
@@ -115,10 +119,10 @@ class ConnectionPool:
         )
         return self.outcomes
 
-    def record_outcome(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
-        """Record the outcome of a request; use its connection for further requests if the connection is ``alive``."""
+    def record_outcome(self, connection: "_Connection", outcome: RequestOutcome, *, is_alive: bool) -> None:
+        """Record the outcome of a request; use its connection for further requests if it is still alive."""
         self.outcomes.append(outcome)
-        if alive:
+        if is_alive:
             self._free.append(connection)
         else:
             self._open -= 1
@@ -192,42 +196,42 @@ class _Connection(asyncio.Protocol):
         if len(self._read) - len(head) - len(found) >= int(fields.get(b"content-length", b"0")):
             self._read.clear()
             closes = fields.get(b"connection") == b"close"
-            self._end_request(int(head[9:12]), retry_after=b"retry-after" in fields, alive=not closes)
+            self._end_request(int(head[9:12]), retry_after=b"retry-after" in fields, is_alive=not closes)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         if self._due is not None:
-            self._end_request(0, retry_after=False, alive=False)
+            self._end_request(0, retry_after=False, is_alive=False)
         self._pool.remove_connection(self)
 
-    def _end_request(self, status: int, *, retry_after: bool, alive: bool) -> None:
+    def _end_request(self, status: int, *, retry_after: bool, is_alive: bool) -> None:
         if self._due is None:
             return
         due, self._due = self._due, None
-        if not alive and self._transport is not None:
+        if not is_alive and self._transport is not None:
             self._transport.close()
         self._pool.record_outcome(
-            self, RequestOutcome(due, time.perf_counter() - due, status, retry_after, self._late), alive=alive
+            self, RequestOutcome(due, time.perf_counter() - due, status, retry_after, self._late), is_alive=is_alive
         )
 
 
 async def _send_at_rate(
-    pool: ConnectionPool, requests: Sequence[bytes], rate: float, seconds: float
+    pool: ConnectionPool, requests: Sequence[bytes], requests_per_second: float, duration_seconds: float
 ) -> list[RequestOutcome]:
     started = time.perf_counter()
-    for number in range(int(rate * seconds)):
-        due = started + number / rate
+    for number in range(int(requests_per_second * duration_seconds)):
+        due = started + number / requests_per_second
         if due > time.perf_counter():
             await asyncio.sleep(max(TICK_SECONDS, due - time.perf_counter()))
         pool.queue_request(requests[number % len(requests)], due)
     return await pool.wait_for_replies()
 
 
-async def _measure_capacity(
-    pool: ConnectionPool, requests: Sequence[bytes], seconds: float, connections: int
+async def _send_with_concurrent_callers(
+    pool: ConnectionPool, requests: Sequence[bytes], duration_seconds: float, caller_count: int
 ) -> list[RequestOutcome]:
-    ends_at = time.perf_counter() + seconds
+    ends_at = time.perf_counter() + duration_seconds
     while time.perf_counter() < ends_at:
-        while pool.sent - len(pool.outcomes) < connections:
+        while pool.sent - len(pool.outcomes) < caller_count:
             pool.queue_request(requests[pool.sent % len(requests)], time.perf_counter())
         await asyncio.sleep(TICK_SECONDS)
     return await pool.wait_for_replies()

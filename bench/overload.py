@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench.figures import Figure
-from bench.offered_load import RequestOutcome, build_raw_request, measure_capacity, send_at_rate
+from bench.offered_load import RequestOutcome, build_raw_request, measure_accepted_requests_per_second, send_at_rate
 from bench.running import RunningService, run_service
 
 LEAD_SECONDS = 5.0
@@ -23,20 +23,20 @@ def measure_overload() -> Iterator[Figure]:
     """Measure the capacity of the service, send twice as many requests per second, then measure the recovery."""
     with run_service() as running:
         requests = build_mixed_requests(running)
-        measure_capacity(running.url, requests, 3, connections=CALLERS)
-        capacity = measure_capacity(running.url, requests, 5, connections=CALLERS)
+        measure_accepted_requests_per_second(running.url, requests, 3, caller_count=CALLERS)
+        capacity = measure_accepted_requests_per_second(running.url, requests, 5, caller_count=CALLERS)
         begun = time.perf_counter()
         everything = send_at_rate(running.url, requests, OVERLOAD_FACTOR * capacity, LEAD_SECONDS + SECONDS)
-        recovery = measure_recovery(running, requests, capacity)
+        recovery = measure_recovery_seconds(running, requests, capacity)
     outcomes = [outcome for outcome in everything if outcome.due >= begun + LEAD_SECONDS]
-    times = [outcome.seconds * 1000 for outcome in outcomes if outcome.accepted]
+    times = [outcome.seconds * 1000 for outcome in outcomes if outcome.is_accepted]
     statuses = Counter(outcome.status for outcome in outcomes)
     detail = {
         "capacityPerSecond": round(capacity),
         "leadSeconds": LEAD_SECONDS,
         "offered": len(outcomes),
         "statuses": dict(sorted(statuses.items())),
-        "p99WithLead": round(compute_percentile([each.seconds * 1000 for each in everything if each.accepted], 99)),
+        "p99WithLead": round(compute_percentile([each.seconds * 1000 for each in everything if each.is_accepted], 99)),
         "p50": round(compute_percentile(times, 50)),
         "callersLateP99": round(compute_percentile([outcome.late * 1000 for outcome in outcomes], 99), 1),
     }
@@ -66,12 +66,12 @@ def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
     )
 
 
-def measure_recovery(running: RunningService, requests: Sequence[bytes], capacity: float) -> float:
+def measure_recovery_seconds(running: RunningService, requests: Sequence[bytes], accepted_per_second: float) -> float:
     """Return the seconds after an overload until the service accepts every request of a light load for one second."""
     started = time.perf_counter()
     while time.perf_counter() - started < 2 * CALM_SECONDS:
         begun = time.perf_counter() - started
-        if all(outcome.accepted for outcome in send_at_rate(running.url, requests, capacity / 4, 1)):
+        if all(outcome.is_accepted for outcome in send_at_rate(running.url, requests, accepted_per_second / 4, 1)):
             return begun
     return 2 * CALM_SECONDS
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bench.figures import Figure, ToolMissingError
-from bench.running import ROOT, RunningService, measure_reply_rate, run_service
+from bench.running import ROOT, RunningService, measure_replies_per_second, run_service
 
 STORED, ROWS = 200_000, 100
 CONNECTIONS, SECONDS, ROUNDS = 16, 3.0, 3
@@ -43,16 +43,18 @@ def measure_peers() -> Iterator[Figure]:
             )
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as made, ExitStack() as stack:
         folder = Path(made)
-        _write_rows(folder)
+        _write_rows_for_all_servers(folder)
         running = stack.enter_context(_run_service(folder))
         stack.enter_context(_run_datasette(folder))
         stack.enter_context(_run_roapi(folder))
-        urls = _build_urls(running)
+        urls = _build_urls_by_server(running)
         rates: dict[str, list[float]] = {name: [] for name in urls}
         for _ in range(ROUNDS):
             for name, url in urls.items():
                 headers = running.headers if url.startswith(running.url) else {}
-                rates[name].append(measure_reply_rate(url, headers, connections=CONNECTIONS, seconds=SECONDS))
+                rates[name].append(
+                    measure_replies_per_second(url, headers, connection_count=CONNECTIONS, duration_seconds=SECONDS)
+                )
     middle = {name: sorted(values)[len(values) // 2] for name, values in rates.items()}
     detail = {name: round(value) for name, value in middle.items()}
     yield Figure("uncached_to_datasette", middle["service"] / middle["datasette"], "ratio", at_least=1, detail=detail)
@@ -61,7 +63,7 @@ def measure_peers() -> Iterator[Figure]:
     yield Figure("cached_to_roapi", middle["serviceCached"] / middle["roapi"], "ratio", at_least=1, detail=detail)
 
 
-def _build_urls(running: RunningService) -> dict[str, str]:
+def _build_urls_by_server(running: RunningService) -> dict[str, str]:
     query = urlencode({"filter[DeviceId]": "'d-03'", "sort": "-Timestamp", "limit": ROWS})
     return {
         "service": f"{running.url}/oi-api/warm-queries/of-device?limit={ROWS}",
@@ -72,12 +74,12 @@ def _build_urls(running: RunningService) -> dict[str, str]:
     }
 
 
-def _build_datasette_url(table: str) -> str:
-    query = urlencode({"sql": SQL.format(table=table), "_shape": "objects"})
+def _build_datasette_url(table_name: str) -> str:
+    query = urlencode({"sql": SQL.format(table=table_name), "_shape": "objects"})
     return f"http://127.0.0.1:{DATASETTE_PORT}/rows.json?{query}"
 
 
-def _write_rows(folder: Path) -> None:
+def _write_rows_for_all_servers(folder: Path) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     columns = {
         "Timestamp": [start + timedelta(seconds=number) for number in range(STORED)],
@@ -135,22 +137,22 @@ def _run_roapi(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _run_peer_tool(arguments: list[str], address: str) -> Iterator[None]:
+def _run_peer_tool(arguments: list[str], ready_url: str) -> Iterator[None]:
     environment = {**os.environ, "RUST_LOG": "error"}
     command = [str(PEERS / arguments[0]), *arguments[1:]]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait_until_ready(address)
+            _wait_until_ready(ready_url)
             yield
         finally:
             process.terminate()
 
 
-def _wait_until_ready(address: str) -> None:
+def _wait_until_ready(url: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            with urllib.request.urlopen(address, timeout=5):  # noqa: S310  our own
+            with urllib.request.urlopen(url, timeout=5):  # noqa: S310  our own
                 return
         except OSError:
             if time.monotonic() > deadline:

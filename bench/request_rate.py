@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.running import measure_reply_rate, run_service
+from bench.running import measure_replies_per_second, run_service
 
 ROUNDS = 5
 SECONDS = 2.0
@@ -17,10 +17,14 @@ def measure_request_rate() -> Iterator[Figure]:
     authenticated: list[float] = []
     with run_service() as running:
         for path in ("/healthz", "/workspace/api/keys/whoami"):
-            measure_reply_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
+            measure_replies_per_second(
+                running.url + path, running.headers, connection_count=CONNECTIONS, duration_seconds=0.5
+            )
         for _ in range(ROUNDS):
             for path, rates in (("/healthz", open_rates), ("/workspace/api/keys/whoami", authenticated)):
-                rate = measure_reply_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+                rate = measure_replies_per_second(
+                    running.url + path, running.headers, connection_count=CONNECTIONS, duration_seconds=SECONDS
+                )
                 rates.append(rate)
     ratio = statistics.median(authenticated) / statistics.median(open_rates)
     detail = {

@@ -74,17 +74,23 @@ def _create_temporary_directory() -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
-def measure_reply_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
+def measure_replies_per_second(
+    url: str, headers: dict[str, str], *, connection_count: int, duration_seconds: float
+) -> float:
     """Send GET requests over several connections; return the replies per second. An error status raises an error."""
-    return asyncio.run(_measure_reply_rate(url, headers, connections, seconds))
+    return asyncio.run(_measure_replies_per_second(url, headers, connection_count, duration_seconds))
 
 
-async def _measure_reply_rate(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
-    connector = aiohttp.TCPConnector(limit=connections)
+async def _measure_replies_per_second(
+    url: str, headers: dict[str, str], connection_count: int, duration_seconds: float
+) -> float:
+    connector = aiohttp.TCPConnector(limit=connection_count)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-        ends_at = time.perf_counter() + seconds
+        ends_at = time.perf_counter() + duration_seconds
         started = time.perf_counter()
-        counts = await asyncio.gather(*(_repeat_and_count_requests(session, url, ends_at) for _ in range(connections)))
+        counts = await asyncio.gather(
+            *(_repeat_and_count_requests(session, url, ends_at) for _ in range(connection_count))
+        )
         return sum(counts) / (time.perf_counter() - started)
 
 
@@ -98,13 +104,15 @@ async def _repeat_and_count_requests(session: aiohttp.ClientSession, url: str, e
     return count
 
 
-def post_bodies(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
+def post_bodies_and_measure_seconds(
+    url: str, headers: dict[str, str], bodies: Sequence[bytes], connection_count: int
+) -> float:
     """Send each body in a POST request, with several connections at the same time; return the total time in seconds."""
-    return asyncio.run(_post_bodies_concurrently(url, headers, bodies, connections))
+    return asyncio.run(_post_bodies_and_measure_seconds(url, headers, bodies, connection_count))
 
 
-async def _post_bodies_concurrently(
-    url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int
+async def _post_bodies_and_measure_seconds(
+    url: str, headers: dict[str, str], bodies: Sequence[bytes], connection_count: int
 ) -> float:
     waiting = iter(bodies)
 
@@ -116,7 +124,7 @@ async def _post_bodies_concurrently(
 
     async with aiohttp.ClientSession(headers=headers) as session:
         started = time.perf_counter()
-        await asyncio.gather(*(post_waiting_bodies(session) for _ in range(connections)))
+        await asyncio.gather(*(post_waiting_bodies(session) for _ in range(connection_count)))
         return time.perf_counter() - started
 
 
@@ -129,9 +137,9 @@ def call_service(running: RunningService, path: str, body: object = None) -> dic
     return value
 
 
-def request_token(url: str, folder: Path, member: str) -> str:
+def request_token(url: str, data_dir: Path, member_id: str) -> str:
     """Exchange the API key of a team member for an access token; the key is read from the data directory."""
-    key = json.loads((folder / "keys.json").read_text())[member]
+    key = json.loads((data_dir / "keys.json").read_text())[member_id]
     headers = {"Authorization": f"Bearer {key}"}
     request = urllib.request.Request(f"{url}/workspace/api/keys/jwt", headers=headers)  # noqa: S310  our own
     with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310  our own

@@ -5,14 +5,14 @@ import statistics
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
 from bench.figures import Figure
 from bench.ingest import build_messages, wait_for_rows
-from bench.running import RunningService, call_service, post_bodies, run_service
+from bench.running import RunningService, call_service, post_bodies_and_measure_seconds, run_service
 
 REQUESTS = 300
 ROWS = 100
@@ -29,11 +29,11 @@ def measure_warm_query() -> Iterator[Figure]:
     """
     with run_service() as running:
         bodies = [json.dumps(batch).encode() for batch in build_messages(STORED, 500)]
-        post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, 4)
+        post_bodies_and_measure_seconds(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, 4)
         wait_for_rows(running, STORED)
         for _ in range(20):
-            _measure_request(running)
-        times = [_measure_request(running) for _ in range(REQUESTS)]
+            _measure_request_and_engine_milliseconds(running)
+        times = [_measure_request_and_engine_milliseconds(running) for _ in range(REQUESTS)]
         kept, computed = (_measure_rows_per_second_by_format(running, lookup) for lookup in ("newest-kept", "newest"))
     whole = statistics.median(total for total, _ in times)
     engine = statistics.median(own for _, own in times)
@@ -56,7 +56,7 @@ def _measure_rows_per_second_by_format(running: RunningService, lookup: str) -> 
     for _ in range(MANY_REQUESTS):
         for name, read in _READERS.items():
             started = time.perf_counter()
-            frame = read(_read_large_result(running, lookup, name))
+            frame = read(_fetch_large_result_body(running, lookup, name))
             times[name].append(time.perf_counter() - started)
             if frame.shape != (MANY_ROWS, 4) or str(frame.dtypes["Timestamp"]) != "datetime64[us, UTC]":
                 raise RuntimeError(
@@ -65,29 +65,39 @@ def _measure_rows_per_second_by_format(running: RunningService, lookup: str) -> 
     return {name: MANY_ROWS / statistics.median(each) for name, each in times.items()}
 
 
-def _read_json(body: bytes) -> pd.DataFrame:
+def _json_reply_to_data_frame(body: bytes) -> pd.DataFrame:
     frame = pd.DataFrame(json.loads(body)["results"])
     frame["Timestamp"] = pd.to_datetime(frame["Timestamp"], format="ISO8601")
     return frame
 
 
-def _read_arrow(body: bytes) -> pd.DataFrame:
+def _arrow_reply_to_data_frame(body: bytes) -> pd.DataFrame:
     return pa.ipc.open_stream(body).read_all().to_pandas()
 
 
-_READERS: Final[Mapping[str, Callable[[bytes], pd.DataFrame]]] = {"json": _read_json, "arrow": _read_arrow}
+_READERS: Final[Mapping[str, Callable[[bytes], pd.DataFrame]]] = {
+    "json": _json_reply_to_data_frame,
+    "arrow": _arrow_reply_to_data_frame,
+}
 
 
-def _read_large_result(running: RunningService, lookup: str, row_format: str) -> bytes:
+def _fetch_large_result_body(running: RunningService, lookup: str, row_format: str) -> bytes:
     address = f"{running.url}/oi-api/warm-queries/{lookup}?limit={MANY_ROWS}&format={row_format}"
     with urllib.request.urlopen(urllib.request.Request(address, headers=running.headers)) as reply:  # noqa: S310  http
         return bytes(reply.read())
 
 
-def _measure_request(running: RunningService) -> tuple[float, float]:
+class _Milliseconds(NamedTuple):
+    """Milliseconds of a request that runs a warm query, and those of the query in the engine."""
+
+    request: float
+    engine: float
+
+
+def _measure_request_and_engine_milliseconds(running: RunningService) -> _Milliseconds:
     started = time.perf_counter()
     reply = call_service(running, f"/oi-api/warm-queries/newest?limit={ROWS}")
     elapsed = (time.perf_counter() - started) * 1000
     if reply["rowCount"] != ROWS:
         raise RuntimeError(f"the query returned {reply['rowCount']} rows instead of {ROWS}")
-    return elapsed, float(str(reply["executionTimeMs"]))
+    return _Milliseconds(elapsed, float(str(reply["executionTimeMs"])))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 from aiohttp import web
@@ -65,21 +65,21 @@ class Arrivals:
         self._changed.set()
         return web.Response(status=204)
 
-    async def wait_for_events(self, number: int) -> Sequence[float]:
-        """Wait until at least ``number`` events have arrived; return the times of all arrivals so far.
+    async def wait_for_arrival_times(self, event_count: int) -> Sequence[float]:
+        """Wait until at least ``event_count`` events have arrived; return the times of all arrivals so far.
 
         Raises:
             TimeoutError: the events have not arrived within the time limit.
         """
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            while len(self.times) < number:
+            while len(self.times) < event_count:
                 self._changed.clear()
                 await self._changed.wait()
         return self.times
 
 
 @asynccontextmanager
-async def _run_endpoint() -> AsyncIterator[Arrivals]:
+async def _run_webhook_endpoint() -> AsyncIterator[Arrivals]:
     arrivals = Arrivals()
     app = web.Application()
     app.router.add_post("/", arrivals.record_arrival)
@@ -101,33 +101,40 @@ def measure_webhooks() -> Iterator[Figure]:
         document = Path(folder) / "workspace.yaml"
         document.write_text(json.dumps(_DOCUMENT), encoding="utf-8")
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
-            rate, delays = asyncio.run(_measure_rate_and_delays(running))
+            rate, delays = asyncio.run(_measure_event_rate_and_delays(running))
     yield Figure("webhook_delivery_rate", rate, "1/s", at_least=200, detail={"events": EVENTS, "endpoints": 1})
     p95 = quantiles(delays, n=20)[-1]
     detail = {"rules": RULES, "events": len(delays), "longest": round(max(delays), 2)}
     yield Figure("alert_arrival_p95", p95, "s", at_most=17, detail=detail)
 
 
-async def _measure_rate_and_delays(running: RunningService) -> tuple[float, list[float]]:
+class _RateAndDelays(NamedTuple):
+    """Webhook events per second when many alerts fire at once, and the delays of single events in seconds."""
+
+    events_per_second: float
+    delay_seconds: list[float]
+
+
+async def _measure_event_rate_and_delays(running: RunningService) -> _RateAndDelays:
     token = request_token(running.url, running.folder, "admin@bench")
     headers = {"Authorization": f"Bearer {token}"}
-    async with _run_endpoint() as arrivals, aiohttp.ClientSession(running.url, headers=headers) as session:
+    async with _run_webhook_endpoint() as arrivals, aiohttp.ClientSession(running.url, headers=headers) as session:
         webhook = {"url": arrivals.url, "eventTypes": ["alert.firing", "alert.resolved"]}
-        await _send_request(session, "POST", "/oi-api/webhooks", webhook)
-        rate = await _measure_arrival_rate(session, arrivals)
-        return rate, await _measure_event_delays(session, arrivals)
+        await _send_request_and_get_json(session, "POST", "/oi-api/webhooks", webhook)
+        rate = await _measure_events_per_second(session, arrivals)
+        return _RateAndDelays(rate, await _measure_event_delay_seconds(session, arrivals))
 
 
-async def _measure_arrival_rate(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
+async def _measure_events_per_second(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
     """Let one evaluation of a rule fire alerts for 3,000 devices at once; return the webhook events per second."""
     await _send_level_messages(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
     await _wait_for_rows(session, "many", EVENTS)
     await _put_alert_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
-    times = await arrivals.wait_for_events(EVENTS)
+    times = await arrivals.wait_for_arrival_times(EVENTS)
     return (EVENTS - 1) / (times[EVENTS - 1] - times[0])
 
 
-async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arrivals) -> list[float]:
+async def _measure_event_delay_seconds(session: aiohttp.ClientSession, arrivals: Arrivals) -> list[float]:
     """Return the delay in seconds from each message above the alert limit to the webhook event of each rule.
 
     Rules with different time ranges are due at different times, so that messages arrive at different moments of the
@@ -142,23 +149,23 @@ async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arriva
         before = len(arrivals.times)
         started = time.perf_counter()
         await _send_level_messages(session, ["one"], 1.0 if crossing % 2 else 9.0)
-        delays += [at - started for at in (await arrivals.wait_for_events(before + RULES))[before:]]
+        delays += [at - started for at in (await arrivals.wait_for_arrival_times(before + RULES))[before:]]
     return delays
 
 
-async def _send_level_messages(session: aiohttp.ClientSession, devices: Sequence[str], level: float) -> None:
+async def _send_level_messages(session: aiohttp.ClientSession, device_ids: Sequence[str], level: float) -> None:
     now = datetime.now(UTC).isoformat()
-    messages = [{"timestamp": now, "deviceId": device, "level": level} for device in devices]
+    messages = [{"timestamp": now, "deviceId": device, "level": level} for device in device_ids]
     for first in range(0, len(messages), _BATCH):
-        await _send_request(session, "POST", "/oi-api/telemetry/line", messages[first : first + _BATCH])
+        await _send_request_and_get_json(session, "POST", "/oi-api/telemetry/line", messages[first : first + _BATCH])
 
 
-async def _wait_for_rows(session: aiohttp.ClientSession, prefix: str, number: int) -> None:
-    path = f"/oi-api/warm-queries/levels?p.prefix={prefix}&limit=10000"
+async def _wait_for_rows(session: aiohttp.ClientSession, device_prefix: str, row_count: int) -> None:
+    path = f"/oi-api/warm-queries/levels?p.prefix={device_prefix}&limit=10000"
     deadline = time.perf_counter() + TIMEOUT_SECONDS
-    while len((await _send_request(session, "GET", path))["results"]) < number:
+    while len((await _send_request_and_get_json(session, "GET", path))["results"]) < row_count:
         if time.perf_counter() > deadline:
-            raise TimeoutError(f"fewer than {number} rows are stored after {TIMEOUT_SECONDS} s")
+            raise TimeoutError(f"fewer than {row_count} rows are stored after {TIMEOUT_SECONDS} s")
         await asyncio.sleep(0.2)
 
 
@@ -177,10 +184,12 @@ async def _put_alert_rule(
         "condition": {"column": "level", "operator": "gt", "value": 5},
         "groupBy": ["DeviceId"],
     }
-    await _send_request(session, "PUT", f"/oi-api/alert-rules/{lookup}", rule)
+    await _send_request_and_get_json(session, "PUT", f"/oi-api/alert-rules/{lookup}", rule)
 
 
-async def _send_request(session: aiohttp.ClientSession, method: str, path: str, body: object = None) -> Any:
+async def _send_request_and_get_json(
+    session: aiohttp.ClientSession, method: str, path: str, body: object = None
+) -> Any:
     async with session.request(method, path, json=body) as reply:
         if not reply.ok:
             raise RuntimeError(f"{method} {path} returned status {reply.status}: {await reply.text()}")

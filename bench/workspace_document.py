@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.event_loop import run_healthz_probe
 from bench.figures import Figure
@@ -29,8 +29,8 @@ def measure_workspace_document() -> Iterator[Figure]:
 
     The time for which ``/healthz`` is blocked is measured in a second run, because this measurement itself costs time.
     """
-    quiet = _measure_document(calls_healthz=False)
-    probed = _measure_document(calls_healthz=True)
+    quiet = _measure_plan_and_apply(calls_healthz=False)
+    probed = _measure_plan_and_apply(calls_healthz=True)
     detail = {"bodyBytes": quiet.body_bytes, "connections": CONNECTIONS, "queries": QUERIES}
     yield Figure("workspace_document_plan", quiet.plan_seconds, "s", at_most=2, detail=detail)
     yield Figure("workspace_document_apply", quiet.apply_seconds, "s", at_most=10)
@@ -60,13 +60,13 @@ class _DocumentRun:
     apply_blocked: float
 
 
-def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
+def _measure_plan_and_apply(*, calls_healthz: bool) -> _DocumentRun:
     """Plan and apply the document in a new service; optionally measure how long ``/healthz`` is blocked meanwhile."""
     with ExitStack() as stack:
         running = stack.enter_context(run_service())
         probe = stack.enter_context(run_healthz_probe(running.url)) if calls_healthz else None
         headers = {"Authorization": f"Bearer {request_token(running.url, running.folder, ADMINISTRATOR)}"}
-        body = json.dumps(_build_document(_send_request(running, "GET", ROUTE, headers))).encode()
+        body = json.dumps(_extend_document(_send_request_and_get_json(running, "GET", ROUTE, headers))).encode()
         idle = read_resident_mb(running.pid)
         planned, starts = [], []
         for _ in range(_REPEATS):
@@ -76,7 +76,7 @@ def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
         applied, _ = _send_timed_request(running, "PUT", ROUTE, {**headers, "If-Match": planned[0][1]["planTag"]}, body)
         ended = time.monotonic()
         memory = read_resident_mb(running.pid) - idle
-        again = _send_request(running, "POST", f"{ROUTE}/plan", headers, body)
+        again = _send_request_and_get_json(running, "POST", f"{ROUTE}/plan", headers, body)
         if len(planned[0][1]["changes"]) < CONNECTIONS + QUERIES or again["changes"]:
             raise RuntimeError(
                 "the plan does not have all changes, or a plan after the document was applied has changes"
@@ -85,12 +85,12 @@ def _measure_document(*, calls_healthz: bool) -> _DocumentRun:
         if probe is not None:
             # The shortest plan is least affected by other processes and by work that follows the service's start.
             spans = pairwise([*starts, middle])
-            plan_blocked = min(probe.find_longest_call(since, until) for since, until in spans)
-            blocked = [plan_blocked, probe.find_longest_call(middle, ended)]
+            plan_blocked = min(probe.find_longest_call_milliseconds(since, until) for since, until in spans)
+            blocked = [plan_blocked, probe.find_longest_call_milliseconds(middle, ended)]
         return _DocumentRun(len(body), min(seconds for seconds, _ in planned), applied, memory, *blocked)
 
 
-def _build_document(exported: Mapping[str, Any]) -> dict[str, Any]:
+def _extend_document(exported_document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the exported workspace document with many more connections, surfaces (groups of them) and queries."""
     lookups = [f"line-{number}" for number in range(CONNECTIONS)]
     connections = [
@@ -113,29 +113,36 @@ def _build_document(exported: Mapping[str, Any]) -> dict[str, Any]:
             "name": f"Count {number}",
             "surface": f"hall-{number % len(groups) * CONNECTIONS_PER_SURFACE}",
             "parameters": [{"name": "device", "type": "string", "default": ""}],
-            "kql": _build_query(number, rest // QUERIES),
+            "kql": _build_query_kql(number, rest // QUERIES),
         }
         for number in range(QUERIES)
     ]
     added: dict[str, list[Any]] = {"connections": [*connections], "surfaces": [*surfaces], "warmQueries": [*queries]}
-    return {**exported, **{section: [*exported[section], *items] for section, items in added.items()}}
+    return {**exported_document, **{section: [*exported_document[section], *items] for section, items in added.items()}}
 
 
-def _build_query(number: int, size: int) -> str:
+def _build_query_kql(number: int, byte_count: int) -> str:
     text = "Telemetry\n| where isempty(device) or DeviceId == device\n| summarize n = count()\n"
     text += f"| extend number = {number}\n"
-    return text + _FILLER * ((size - 250) // len(_FILLER))
+    return text + _FILLER * ((byte_count - 250) // len(_FILLER))
+
+
+class _TimedReply(NamedTuple):
+    """JSON object of a reply, and the seconds from the request to the reply."""
+
+    seconds: float
+    document: dict[str, Any]
 
 
 def _send_timed_request(
     running: RunningService, method: str, path: str, headers: Mapping[str, str], body: bytes
-) -> tuple[float, dict[str, Any]]:
+) -> _TimedReply:
     started = time.perf_counter()
-    reply = _send_request(running, method, path, headers, body)
-    return time.perf_counter() - started, reply
+    reply = _send_request_and_get_json(running, method, path, headers, body)
+    return _TimedReply(time.perf_counter() - started, reply)
 
 
-def _send_request(
+def _send_request_and_get_json(
     running: RunningService, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
 ) -> dict[str, Any]:
     url = running.url + path

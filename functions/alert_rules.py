@@ -11,15 +11,15 @@ from functions.catalog_items import (
     build_item_reply,
     check_conditional_headers,
     check_lookup,
-    describe_last_change,
-    get_administration,
     get_caller,
+    get_catalog_administration,
+    last_change_to_json,
 )
 from functions.conditions import parse_conditional_headers
 from functions.idempotency import reject_reused_idempotency_key
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import alert_rules as replies
-from shared.alerts.evaluation import check_rule_against_query
+from shared.alerts.evaluation import list_rule_errors_against_query
 from shared.alerts.models import RuleState
 from shared.alerts.rule_results import build_status_report
 from shared.alerts.service import Trial
@@ -69,10 +69,10 @@ async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
     page, cursor = select_page("alert rules", catalog.alert_rules, call.query)
     states = await services().alerts.service.load_states_by_rule()
 
-    def describe_rule(lookup: str) -> dict[str, Any]:
+    def rule_to_json(lookup: str) -> dict[str, Any]:
         return _rule_to_json(catalog.items[ItemKind.ALERT_RULE, lookup], states.get(lookup))
 
-    return await build_item_list_reply("rules", page, cursor, describe_rule)
+    return await build_item_list_reply("rules", page, cursor, rule_to_json)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.RULE_READ)
@@ -81,13 +81,15 @@ async def read_alert_rule(call: Call) -> Reply:
     catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.alert_rules:
         raise build_alert_rule_not_found_error(call.path["lookup"])
-    return build_item_reply(await _describe_rule(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]]))
+    return build_item_reply(
+        await _find_state_and_build_rule_json(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]])
+    )
 
 
-async def _read_current_rule(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_rule(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored rule as JSON with its read-only properties; only its lookup if the rule does not exist."""
-    item = await get_administration().find(ItemKind.ALERT_RULE, path["lookup"])
-    return {"lookup": path["lookup"]} if item is None else await _describe_rule(item)
+    item = await get_catalog_administration().find(ItemKind.ALERT_RULE, path_parameters["lookup"])
+    return {"lookup": path_parameters["lookup"]} if item is None else await _find_state_and_build_rule_json(item)
 
 
 async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) -> None:
@@ -112,7 +114,9 @@ async def _list_query_errors(
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]
     query, columns = StoredWarmQuery.model_validate(item.definition), services().queries.columns
-    return await check_rule_against_query(rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights)
+    return await list_rule_errors_against_query(
+        rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights
+    )
 
 
 @GROUP.endpoint(
@@ -133,15 +137,15 @@ async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
     """Create an alert rule, or replace its definition."""
     lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     build = partial(_build_rule, lookup, call.body)
-    replaced = await get_administration().put(get_caller(call), ItemKind.ALERT_RULE, lookup, build, condition)
-    return build_item_reply(await _describe_rule(replaced.item), is_new=replaced.is_new)
+    replaced = await get_catalog_administration().put(get_caller(call), ItemKind.ALERT_RULE, lookup, build, condition)
+    return build_item_reply(await _find_state_and_build_rule_json(replaced.item), is_new=replaced.is_new)
 
 
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.ALERT_MANAGE, docs=replies.RULE_DELETED)
 async def delete_alert_rule(call: Call) -> Reply:
     """Delete an alert rule; its alerts are resolved."""
     lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
-    await get_administration().delete(get_caller(call), ItemKind.ALERT_RULE, lookup, condition)
+    await get_catalog_administration().delete(get_caller(call), ItemKind.ALERT_RULE, lookup, condition)
     return Reply(204)
 
 
@@ -153,7 +157,7 @@ async def evaluate_alert_rule(call: Call) -> Reply:
         entry = catalog.alert_rules.get(call.path["lookup"])
         if entry is None:
             raise build_alert_rule_not_found_error(call.path["lookup"])
-        trial = await services().alerts.service.try_rule(entry)
+        trial = await services().alerts.service.run_trial_evaluation(entry)
     size = len(trial.alerts) * _TRIAL_SIZE
     return await services().runtime.run_in_thread_if_large(size, _build_trial_reply, trial)
 
@@ -171,7 +175,7 @@ def _build_rule(lookup: str, body: AlertRuleBody, stored_rule: Mapping[str, Any]
     return AlertRule.model_construct(lookup=lookup, **fields)
 
 
-async def _describe_rule(item: CatalogItem) -> dict[str, Any]:
+async def _find_state_and_build_rule_json(item: CatalogItem) -> dict[str, Any]:
     return _rule_to_json(item, await services().alerts.service.find_rule_state(item.key))
 
 
@@ -184,5 +188,5 @@ def _rule_to_json(item: CatalogItem, state: RuleState | None) -> dict[str, Any]:
         "error": report.error,
         "lastEvaluatedAt": None if report.evaluated_at is None else format_rfc3339(report.evaluated_at),
         "nextEvaluationAt": None if report.due_at is None else format_rfc3339(report.due_at),
-        **describe_last_change(item),
+        **last_change_to_json(item),
     }

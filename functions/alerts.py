@@ -56,7 +56,7 @@ class AlertsQuery(BaseModel):
 
 
 async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
-    _CURSOR.collect_errors(faults, call.query.cursor, call.query.cursor_filter_text)
+    _CURSOR.add_cursor_error_if_invalid(faults, call.query.cursor, call.query.cursor_filter_text)
 
 
 @GROUP.endpoint(

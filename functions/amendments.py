@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from functions.decision_signing import build_signer
+from functions.decision_signing import build_signer_if_needed
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
 from functions.provenance_replies import build_created_reply, build_record_list_reply
@@ -20,7 +20,7 @@ from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.provenance.amendment_report import Report, render_report
+from shared.provenance.amendment_report import Report, render_amendment_report_html
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_amendment_reason
 from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, Body, RejectionBody, RequiredScopeKey, SentSignature
@@ -52,7 +52,9 @@ _VERIFY_SECONDS: Final = 20.0
 async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
     """Build the reply with an amendment report as an HTML page; add ``headers`` to the headers of the reply."""
     page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
-    return Reply(200, await services().runtime.run_in_thread(render_report, report), {**headers, **page_headers})
+    return Reply(
+        200, await services().runtime.run_in_thread(render_amendment_report_html, report), {**headers, **page_headers}
+    )
 
 
 async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader:
@@ -86,7 +88,7 @@ async def _load_chain_evidence(chain: ChainKey, author: Principal) -> ChainEvide
     if stored is None:
         return ChainEvidence(verdict, None, None)
     try:
-        return ChainEvidence(verdict, stored, await provenance.checkpoints.open_checkpoint(chain, stored))
+        return ChainEvidence(verdict, stored, await provenance.checkpoints.verify_and_parse_checkpoint(chain, stored))
     except NoteError:
         return ChainEvidence(verdict, stored, None)
 
@@ -147,7 +149,7 @@ async def _check_scope_key_of_query(call: Call[ScopeQuery | AmendmentsQuery, Any
     check_scope(faults, call.query.scope_key)
 
 
-async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
+async def _check_entity_id_of_query(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
     if faults.has_valid_fields("entityId") and not call.query.entity_id:
         faults.add(build_invalid_field_error("entityId", "is required and must not be empty"))
@@ -158,7 +160,7 @@ async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErr
     if faults:
         # A valid request is not checked against the policy here: it may be a retry, which gets the first reply again
         # even if the policy has changed meanwhile.
-        check_amendment_reason(faults, call.body, await _load_amendment_policy())
+        check_amendment_reason(faults, call.body, await _load_cached_amendment_policy())
 
 
 async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
@@ -188,13 +190,13 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     Its status is pending if the workspace's policy requires approval, else approved.
     """
     chain = resolve_amendments_chain(call.body.scope_key)
-    policy = await _load_amendment_policy()
+    policy = await _load_cached_amendment_policy()
     if not policy.approval_required:
         # Another instance may just have stored a policy that requires approval.
         policy = await _load_stored_amendment_policy()
     async with reserve_append_id(call) as append_id:
         created = await services().provenance.amendments.create(
-            chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
+            chain, call.principal.member_id, call.body, policy, append_id=append_id, body_bytes=len(call.request.body)
         )
     services().webhooks.start_event_sources()
     return build_created_reply(chain, created.record)
@@ -241,7 +243,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     feature=PROVENANCE,
     query=ChainQuery,
     unknown=UnknownNames.REPORT,
-    check=_check_entity,
+    check=_check_entity_id_of_query,
     docs=replies.AMENDMENT_CHAIN,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
@@ -260,7 +262,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     receipts: Mapping[str, bytes] = {}
     if AccessRight.PROVENANCE_READ in call.principal.rights:
         shown = (*answer.records, *decided.by_amendment.values())
-        receipts = await services().provenance.receipts.issue_receipts_for_covered_records(chain, shown)
+        receipts = await services().provenance.receipts.issue_receipts_by_record_id(chain, shown)
     header = await load_report_header(chain, call.principal)
     return await build_report_reply(Report(chain, entity_id, answer, decided, header, receipts), reply.headers)
 
@@ -275,7 +277,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
 )
 async def reason_categories(_: Call) -> Reply:
     """Return the reason categories that an amendment may use."""
-    return build_json_reply({"categories": list((await _load_amendment_policy()).reason_categories)})
+    return build_json_reply({"categories": list((await _load_cached_amendment_policy()).reason_categories)})
 
 
 @GROUP.endpoint(
@@ -293,11 +295,16 @@ async def reason_categories(_: Call) -> Reply:
 async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
-    creators = await services().access.find_authors_caller_cannot_approve(call.principal)
-    signer = await _build_signer(call, call.body.signature, is_rejection=False)
+    creators = await services().access.find_author_ids_caller_cannot_approve(call.principal)
+    signer = await _build_signer_if_needed(call, call.body.signature, is_rejection=False)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.approve(
-            chain, call.path["id"], call.principal.member_id, creators=creators, append_id=append_id, signer=signer
+            chain,
+            call.path["id"],
+            call.principal.member_id,
+            credential_creators=creators,
+            append_id=append_id,
+            signer=signer,
         )
     services().webhooks.start_event_sources()
     return replace(build_created_reply(chain, decision.record), status=200)
@@ -319,15 +326,15 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject a pending amendment; its author cannot reject it."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
-    creators = await services().access.find_authors_caller_cannot_approve(call.principal)
-    signer = await _build_signer(call, call.body.signature, is_rejection=True)
+    creators = await services().access.find_author_ids_caller_cannot_approve(call.principal)
+    signer = await _build_signer_if_needed(call, call.body.signature, is_rejection=True)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.reject(
             chain,
             call.path["id"],
             call.principal.member_id,
             call.body.rejection_reason,
-            creators=creators,
+            credential_creators=creators,
             append_id=append_id,
             signer=signer,
         )
@@ -335,8 +342,10 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
-async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool) -> DecisionSigner | None:
-    return await build_signer(
+async def _build_signer_if_needed(
+    call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool
+) -> DecisionSigner | None:
+    return await build_signer_if_needed(
         call, sent_signature, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
     )
 
@@ -344,10 +353,10 @@ async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejecti
 async def _load_stored_amendment_policy() -> AmendmentPolicy:
     """Return the policy in the store, because the cached catalog can be some seconds old."""
     services().catalog.reader.invalidate()
-    return await _load_amendment_policy()
+    return await _load_cached_amendment_policy()
 
 
-async def _load_amendment_policy() -> AmendmentPolicy:
+async def _load_cached_amendment_policy() -> AmendmentPolicy:
     policies = (await services().catalog.get_current_catalog()).policies
     policy = policies.provenance
     if policy is None:

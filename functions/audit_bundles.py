@@ -33,8 +33,8 @@ MAX_CHAINS: Final = 1_000
 RUNNER: Final = DurableRunner(ORCHESTRATOR)
 
 
-def _to_audit_record_time(value: object) -> object:
-    """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC."""
+def _to_audit_record_time_if_given(value: object) -> str | None:
+    """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC. None stays None."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -44,7 +44,7 @@ def _to_audit_record_time(value: object) -> object:
 
 Date = Annotated[
     str | None,
-    BeforeValidator(_to_audit_record_time),
+    BeforeValidator(_to_audit_record_time_if_given),
     WithJsonSchema({"type": ["string", "null"], "format": "date-time"}),
 ]
 
@@ -85,8 +85,8 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
             checked.add(chain)
 
 
-def _check_bundle_chain(scope: BundleScope, number: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
-    """Check the chain at index ``number`` of a requested audit bundle, and add its errors to ``faults``."""
+def _check_bundle_chain(scope: BundleScope, index: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
+    """Check the chain at index ``index`` of a requested audit bundle, and add its errors to ``faults``."""
     own = ValidationErrors()
     check_target_and_scope(own, scope.target, scope.scope_key)
     if is_repeated:
@@ -95,7 +95,7 @@ def _check_bundle_chain(scope: BundleScope, number: int, faults: ValidationError
         own.raise_all()
     except WorkspaceError as error:
         listed: Any = error.members["errors"]
-        fields = [FieldError(f"scopes[{number}].{each['field']}", each["message"]) for each in listed]
+        fields = [FieldError(f"scopes[{index}].{each['field']}", each["message"]) for each in listed]
         faults.add(build_invalid_fields_error(fields, code=error.code))
 
 

@@ -68,7 +68,7 @@ async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors)
     target = call.query.target
     if target is not None and faults.has_valid_fields("target") and target not in set(Target):
         faults.add(build_invalid_field_error("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
-    _SCOPES_CURSOR.collect_errors(faults, call.query.cursor, call.query.cursor_filter_text)
+    _SCOPES_CURSOR.add_cursor_error_if_invalid(faults, call.query.cursor, call.query.cursor_filter_text)
 
 
 async def _check_pending_amendments_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
@@ -118,16 +118,16 @@ async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
         parse_pending_amendments_cursor(call.query.cursor), call.query.limit
     )
     return Reply(
-        200, await services().runtime.run_in_thread(_build_pending_amendments_body, page), {"Content-Type": JSON}
+        200, await services().runtime.run_in_thread(_build_pending_amendments_json_body, page), {"Content-Type": JSON}
     )
 
 
-def encode_pending_amendments_cursor(page: PendingPage) -> str | None:
+def find_next_pending_amendments_cursor(page: PendingPage) -> str | None:
     """Return the cursor for the next page of pending amendments; None if there is no next page."""
     return encode_cursor(PENDING_CURSOR, page.places[-1]) if page.has_more else None
 
 
-def serialise_pending_amendments(page: PendingPage) -> bytes:
+def serialise_pending_amendments_as_json(page: PendingPage) -> bytes:
     """Return a JSON array of the amendments of a page; placeholders of damaged ones have their scope."""
     damaged = set(page.result.damaged)
     texts = []
@@ -140,9 +140,9 @@ def serialise_pending_amendments(page: PendingPage) -> bytes:
     return b"[%b]" % b",".join(texts)
 
 
-def _build_pending_amendments_body(page: PendingPage) -> bytes:
-    cursor = serialise_json(encode_pending_amendments_cursor(page))
-    return b'{"amendments":%b,"cursor":%b}' % (serialise_pending_amendments(page), cursor)
+def _build_pending_amendments_json_body(page: PendingPage) -> bytes:
+    cursor = serialise_json(find_next_pending_amendments_cursor(page))
+    return b'{"amendments":%b,"cursor":%b}' % (serialise_pending_amendments_as_json(page), cursor)
 
 
 def parse_pending_amendments_cursor(cursor: str | None) -> PendingPlace | None:

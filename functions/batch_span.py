@@ -17,22 +17,26 @@ def read_trace_context(context: func.Context) -> Mapping[str, str]:
     return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}
 
 
-def trace_batch(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
+def open_batch_span(
+    hub_name: str, consumer_group: str, event_count: int, context: func.Context
+) -> AbstractContextManager[None]:
     """Return a context manager that records a trace span for the processing of an Event Hub batch.
 
     The span of the Functions host becomes the parent of this span, if the host passed one.
 
     Args:
-        hub: name of the event hub.
+        hub_name: name of the event hub.
         consumer_group: name of the trigger's consumer group.
-        events: number of events in the batch.
+        event_count: number of events in the batch.
         context: context of the function's invocation.
     """
     attributes: dict[str, str | int] = {
         "messaging.operation.name": "process",
         "messaging.operation.type": "process",
-        "messaging.destination.name": hub,
+        "messaging.destination.name": hub_name,
         "messaging.consumer.group.name": consumer_group,
-        "messaging.batch.message_count": events,
+        "messaging.batch.message_count": event_count,
     }
-    return open_span(f"process {hub}", attributes, kind="CONSUMER", within=read_trace_context(context))
+    return open_span(
+        f"process {hub_name}", attributes, kind="CONSUMER", parent_trace_headers=read_trace_context(context)
+    )

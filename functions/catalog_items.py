@@ -26,7 +26,7 @@ LIVE_MEMBERS: Final = frozenset({"status", "statusReason", "stats", "version", "
 """Properties that change without a change of the definition; a PUT ignores them."""
 
 
-def get_administration() -> Administration:
+def get_catalog_administration() -> Administration:
     """Return the service that changes single catalog items."""
     return services().provenance.administration
 
@@ -64,7 +64,7 @@ def compute_item_etag(item: CatalogItem) -> str:
     return compute_definition_etag(item.definition)
 
 
-def describe_last_change(item: CatalogItem) -> dict[str, Any]:
+def last_change_to_json(item: CatalogItem) -> dict[str, Any]:
     """Return a catalog item's times of creation and last change, its last editor and its ETag as JSON properties."""
     return {
         "createdAt": format_rfc3339(item.created_at),
@@ -75,28 +75,31 @@ def describe_last_change(item: CatalogItem) -> dict[str, Any]:
 
 
 async def build_item_list_reply(
-    name: str, page: Sequence[str], cursor: Mapping[str, str], describe: Callable[[str], dict[str, Any]]
+    property_name: str,
+    keys: Sequence[str],
+    cursor_property: Mapping[str, str],
+    item_to_json: Callable[[str], dict[str, Any]],
 ) -> Reply:
     """Build the reply with a page of items, in a worker thread if the page is large.
 
     Args:
-        name: name of the property that contains the items.
-        page: keys of the items.
-        cursor: dictionary with the reply's property `cursor`; empty if no page follows.
-        describe: returns the JSON object of the item with a key; it must not use objects of the event loop.
+        property_name: name of the property that contains the items.
+        keys: keys of the page's items.
+        cursor_property: dictionary with the reply's property `cursor`; empty if no page follows.
+        item_to_json: returns the JSON object of the item with a key; it must not use objects of the event loop.
     """
 
     def build_reply() -> Reply:
-        return build_json_reply({name: [describe(key) for key in page], **cursor})
+        return build_json_reply({property_name: [item_to_json(key) for key in keys], **cursor_property})
 
-    return await services().runtime.run_in_thread_if_large(len(page) * _ITEM_SIZE, build_reply)
+    return await services().runtime.run_in_thread_if_large(len(keys) * _ITEM_SIZE, build_reply)
 
 
-def build_item_reply(described: dict[str, Any], *, is_new: bool = False) -> Reply:
+def build_item_reply(item_json: dict[str, Any], *, is_new: bool = False) -> Reply:
     """Build the reply with the JSON object of an item; its status is 201 for a new item, else 200.
 
     Args:
-        described: JSON object of the item; its property `etag` also becomes the header ETag.
+        item_json: JSON object of the item; its property `etag` also becomes the header ETag.
         is_new: whether the request has created the item.
     """
-    return build_json_reply(described, 201 if is_new else 200, {"ETag": described["etag"]})
+    return build_json_reply(item_json, 201 if is_new else 200, {"ETag": item_json["etag"]})

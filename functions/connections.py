@@ -12,9 +12,9 @@ from functions.catalog_items import (
     build_item_reply,
     check_conditional_headers,
     check_lookup,
-    describe_last_change,
-    get_administration,
     get_caller,
+    get_catalog_administration,
+    last_change_to_json,
 )
 from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
@@ -32,7 +32,7 @@ from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names_to_documented_names
-from shared.telemetry.connection_status import describe_statistics
+from shared.telemetry.connection_status import connection_statistics_to_json
 from shared.telemetry.ports import ConnectionState
 from shared.validation.names import Name
 from shared.wiring import services
@@ -70,10 +70,10 @@ async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
     """
     catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("connections", catalog.connections, call.query)
-    states = await services().telemetry.connection_states.load_states()
+    states = await services().telemetry.connection_states.load_states_by_connection()
     items = (catalog.items[ItemKind.CONNECTION, lookup] for lookup in page)
     versions = [
-        (item.key, _Version(item, states.get(item.key), catalog.list_surfaces_of_connection(item.key)))
+        (item.key, _ConnectionVersion(item, states.get(item.key), catalog.list_surface_lookups_of_connection(item.key)))
         for item in items
     ]
     texts = await _SERIALIZED.serialize(versions, len(catalog.connections), services().runtime)
@@ -86,17 +86,23 @@ async def read_connection(call: Call) -> Reply:
     catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.connections:
         raise build_connection_not_found_error(call.path["lookup"])
-    return build_item_reply(await _describe_connection(catalog.items[ItemKind.CONNECTION, call.path["lookup"]]))
+    return build_item_reply(
+        await _find_state_and_build_connection_json(catalog.items[ItemKind.CONNECTION, call.path["lookup"]])
+    )
 
 
-async def _read_current_connection(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_connection(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored connection as JSON with its read-only properties.
 
     A PUT must repeat these properties, except for live values, or omit them. If the connection does not exist, return
     its lookup (id in URLs) and an empty list of surfaces (groups).
     """
-    item = await get_administration().find(ItemKind.CONNECTION, path["lookup"])
-    return {"lookup": path["lookup"], "surfaces": []} if item is None else await _describe_connection(item)
+    item = await get_catalog_administration().find(ItemKind.CONNECTION, path_parameters["lookup"])
+    return (
+        {"lookup": path_parameters["lookup"], "surfaces": []}
+        if item is None
+        else await _find_state_and_build_connection_json(item)
+    )
 
 
 async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationErrors) -> None:
@@ -133,8 +139,8 @@ async def put_connection(call: Call[Any, ConnectionBody]) -> Reply:
     """Create a data connection, or replace its definition."""
     lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
     build = partial(_build_connection, lookup, call.body)
-    replaced = await get_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
-    return build_item_reply(await _describe_connection(replaced.item), is_new=replaced.is_new)
+    replaced = await get_catalog_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
+    return build_item_reply(await _find_state_and_build_connection_json(replaced.item), is_new=replaced.is_new)
 
 
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.DELETED)
@@ -144,7 +150,7 @@ async def delete_connection(call: Call) -> Reply:
     A surface is a named group of data connections.
     """
     lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
-    await get_administration().delete(get_caller(call), ItemKind.CONNECTION, lookup, condition)
+    await get_catalog_administration().delete(get_caller(call), ItemKind.CONNECTION, lookup, condition)
     return Reply(204)
 
 
@@ -164,7 +170,7 @@ def _build_connection(lookup: str, body: ConnectionBody, stored_connection: Mapp
     )
 
 
-class _Version(NamedTuple):
+class _ConnectionVersion(NamedTuple):
     """Cache key of a connection's JSON text; it contains all values from which the text is built."""
 
     item: CatalogItem
@@ -172,22 +178,22 @@ class _Version(NamedTuple):
     surfaces: tuple[str, ...]
 
 
-async def _describe_connection(item: CatalogItem) -> dict[str, Any]:
-    states = await services().telemetry.connection_states.load_states()
-    surfaces = (await services().catalog.get_current_catalog()).list_surfaces_of_connection(item.key)
-    return _connection_to_json(_Version(item, states.get(item.key), surfaces))
+async def _find_state_and_build_connection_json(item: CatalogItem) -> dict[str, Any]:
+    states = await services().telemetry.connection_states.load_states_by_connection()
+    surfaces = (await services().catalog.get_current_catalog()).list_surface_lookups_of_connection(item.key)
+    return _connection_to_json(_ConnectionVersion(item, states.get(item.key), surfaces))
 
 
-def _connection_to_json(version: _Version) -> dict[str, Any]:
+def _connection_to_json(version: _ConnectionVersion) -> dict[str, Any]:
     connection = Connection.model_validate(version.item.definition)
     derived = services().telemetry.statuses.derive_status(connection, version.state)
     return {
         **connection.model_dump(mode="json", by_alias=True),
         "status": derived.status,
         "statusReason": derived.reason,
-        "stats": describe_statistics(version.state),
+        "stats": connection_statistics_to_json(version.state),
         "surfaces": list(version.surfaces),
-        **describe_last_change(version.item),
+        **last_change_to_json(version.item),
     }
 
 

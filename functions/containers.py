@@ -11,9 +11,9 @@ from functions.catalog_items import (
     build_item_reply,
     check_conditional_headers,
     compute_item_etag,
-    describe_last_change,
-    get_administration,
     get_caller,
+    get_catalog_administration,
+    last_change_to_json,
 )
 from functions.conditions import parse_conditional_headers
 from functions.idempotency import make_idempotent
@@ -95,7 +95,7 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
 async def delete_container(call: Call) -> Reply:
     """Delete the catalog record of a container; the container must not exist in the Cosmos DB account."""
     lookup, name, condition = call.path["lookup"], call.path["containerName"], parse_conditional_headers(call.request)
-    await services().data_stores.containers.delete_record(call.principal, lookup, name, condition)
+    await services().data_stores.containers.delete_container_record(call.principal, lookup, name, condition)
     return Reply(204)
 
 
@@ -124,18 +124,18 @@ async def read_container(call: Call) -> Reply:
     return build_item_reply(_container_record_to_json(await _get_container_record(call.path)))
 
 
-async def _read_current_container(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_container(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the catalog record of a container as JSON; only the container's name if there is no record."""
-    key = build_container_key(path["lookup"], path["containerName"])
-    item = await get_administration().find(ItemKind.CONTAINER, key)
-    return {"name": path["containerName"]} if item is None else _container_record_to_json(item)
+    key = build_container_key(path_parameters["lookup"], path_parameters["containerName"])
+    item = await get_catalog_administration().find(ItemKind.CONTAINER, key)
+    return {"name": path_parameters["containerName"]} if item is None else _container_record_to_json(item)
 
 
 async def _check_container_record(call: Call[Any, ContainerRecordBody], faults: ValidationErrors) -> None:
     check_conditional_headers(faults, call.request)
     key = build_container_key(call.path["lookup"], call.path["containerName"])
     if call.body.data_class is DataClass.EVIDENCE:
-        item = await get_administration().find(ItemKind.CONTAINER, key)
+        item = await get_catalog_administration().find(ItemKind.CONTAINER, key)
         check_data_class_change(faults, None if item is None else item.definition, call.body.data_class)
 
 
@@ -166,22 +166,24 @@ async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
         body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path
     )
     build = partial(apply_container_change, change)
-    replaced = await get_administration().put(get_caller(call), ItemKind.CONTAINER, item.key, build, condition)
+    replaced = await get_catalog_administration().put(get_caller(call), ItemKind.CONTAINER, item.key, build, condition)
     return build_item_reply(_container_record_to_json(replaced.item))
 
 
-async def _get_container_record(path: Mapping[str, str]) -> CatalogItem:
+async def _get_container_record(path_parameters: Mapping[str, str]) -> CatalogItem:
     """Return the catalog record of a declared Cosmos DB container.
 
     Raises:
         WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``.
     """
     stored = await services().provenance.catalog_service.load()
-    item = find_item(stored, ItemKind.CONTAINER, build_container_key(path["lookup"], path["containerName"]))
+    item = find_item(
+        stored, ItemKind.CONTAINER, build_container_key(path_parameters["lookup"], path_parameters["containerName"])
+    )
     if item is not None:
         return item
-    if (await services().catalog.get_current_catalog()).find_database(path["lookup"]) is None:
-        raise build_database_not_found_error(path["lookup"])
+    if (await services().catalog.get_current_catalog()).find_database(path_parameters["lookup"]) is None:
+        raise build_database_not_found_error(path_parameters["lookup"])
     raise build_container_not_found_error()
 
 
@@ -201,7 +203,7 @@ def _data_store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:
 
 def _container_record_to_json(item: CatalogItem) -> dict[str, Any]:
     container = Container.model_validate(item.definition)
-    return {**container.model_dump(mode="json", by_alias=True), "Declared": True, **describe_last_change(item)}
+    return {**container.model_dump(mode="json", by_alias=True), "Declared": True, **last_change_to_json(item)}
 
 
 def _container_to_json(container: ContainerSummary) -> dict[str, Any]:

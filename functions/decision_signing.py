@@ -13,7 +13,7 @@ from shared.signatures.signing import SigningRequest
 from shared.wiring import services
 
 
-async def build_signer(
+async def build_signer_if_needed(
     call: Call[Any, Any],
     sent_signature: Any,
     right: AccessRight,

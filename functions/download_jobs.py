@@ -64,7 +64,7 @@ async def download_next_parts(job: str) -> list[int] | None:
     The list is empty if the job has ended. The result is None if the orchestrator must wait and call this activity
     again.
     """
-    numbers = await services().downloads.runner.plan_next_parts(job)
+    numbers = await services().downloads.runner.plan_next_part_numbers_unless_busy(job)
     return None if numbers is None else list(numbers)
 
 
@@ -79,7 +79,7 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
         step: id of the download job (``job``) and number of the part (``part``).
     """
     with open_span("convert a part of a download"):
-        converted = await services().downloads.runner.convert_part(step["job"], step["part"])
+        converted = await services().downloads.runner.convert_part_unless_busy(step["job"], step["part"])
     if converted:
         count("workspace.downloads.parts")
     return converted

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_vali
 
 from functions.download_jobs import ORCHESTRATOR
 from functions.durable_runner import DurableRunner
-from functions.idempotency import HEADER, run_once_per_key
+from functions.idempotency import HEADER, run_once_per_idempotency_key
 from shared.auth.rights import AccessRight
 from shared.catalog.fields import Instant
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus
@@ -133,7 +133,7 @@ LISTED_DOCS = OperationDocs(
 CANCELLED_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))
 
 
-def _require_text(value: object) -> object:
+def _require_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("must be an RFC 3339 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
     return value
@@ -151,7 +151,7 @@ class DateRange(ModelWithAliases):
     end: Annotated[Moment, DeprecatedAlias("to", FORMER_NAMES)] = Field(validation_alias=AliasChoices("end", "to"))
 
     @model_validator(mode="after")
-    def _check_order(self) -> Self:
+    def _check_order_and_length(self) -> Self:
         if self.start >= self.end:
             raise ValueError("start must be before end")
         if self.end - self.start > LONGEST_RANGE:
@@ -178,7 +178,7 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
 
     A cold download converts archived telemetry to files.
     """
-    return await _start_download(call, await services().downloads.service.select_connection(call.path["lookup"]))
+    return await _start_download(call, await services().downloads.service.select_one_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -258,33 +258,33 @@ async def _start_download(call: Call[Any, DownloadBody], connections: tuple[str,
 
 
 async def start_job_once(
-    call: Call[Any, Any], start: Callable[[str], Awaitable[Job]], *, kind: JobKind = JobKind.DOWNLOAD
+    call: Call[Any, Any], start_job: Callable[[str], Awaitable[Job]], *, kind: JobKind = JobKind.DOWNLOAD
 ) -> Job:
     """Start a job; for a retry with the same Idempotency-Key, return the existing job in its current state.
 
     Args:
         call: validated request.
-        start: starts a job and returns it. Its argument is the id of the job, or empty to create a new id. A retry of
-            the request calls it with the same id.
+        start_job: starts a job and returns it. Its argument is the id of the job, or empty to create a new id. A retry
+            of the request calls it with the same id.
         kind: kind of the job.
 
     Raises:
-        WorkspaceError: the same errors as :func:`functions.idempotency.run_once_per_key`; NOT_FOUND if the job has
-            expired.
+        WorkspaceError: the same errors as :func:`functions.idempotency.run_once_per_idempotency_key`; NOT_FOUND if the
+            job has expired.
     """
 
-    async def start_and_return_id(append_id: str) -> bytes:
-        return (await start(append_id)).id.encode()
+    async def start_job_and_encode_id(append_id: str) -> bytes:
+        return (await start_job(append_id)).id.encode()
 
     if HEADER not in call.request.headers:
-        return await start("")
-    job_id = (await run_once_per_key(call, start_and_return_id)).decode()
+        return await start_job("")
+    job_id = (await run_once_per_idempotency_key(call, start_job_and_encode_id)).decode()
     return await services().downloads.service.get(call.principal, job_id, kind=kind)
 
 
-def parse_wait_seconds(prefer: str) -> int:
+def parse_wait_seconds(prefer_header: str) -> int:
     """Return the seconds that a header ``Prefer: wait=N`` requests (RFC 7240), at most 60; 0 if it requests none."""
-    found = _WAIT.search(prefer)
+    found = _WAIT.search(prefer_header)
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
 
 
@@ -302,9 +302,9 @@ async def _download_to_json(job: Job) -> dict[str, Any]:
         "dateRange": {"start": format_rfc3339(job.start), "end": format_rfc3339(job.end)},
         "createdAt": format_rfc3339(job.created_at),
         "progress": {
-            "connectionsDone": job.connections_done,
+            "connectionsDone": job.converted_connection_count,
             "connectionsTotal": len(job.connections),
-            "rows": job.rows,
+            "rows": job.row_count,
         },
         "files": [
             {

@@ -14,7 +14,7 @@ from shared.http.problems import STATUS, build_error_headers, build_problem_repl
 from shared.http.unknown_names import UnknownNames
 from shared.interpreter import load_modules
 from shared.text_formats.serialisation import serialise_json
-from shared.text_formats.strict_json import parse_body
+from shared.text_formats.strict_json import parse_json_body
 from shared.wiring import services
 
 ROUTE = "v1/{workspaceId}/graphql"
@@ -94,36 +94,38 @@ class GraphQLParameters:
     operation_name: str | None
 
 
-async def read_parameters(request: Request) -> GraphQLParameters:
+async def parse_graphql_parameters(request: Request) -> GraphQLParameters:
     """Parse the GraphQL parameters from the body of a POST or from the query string of a GET.
 
     Raises:
         WorkspaceError: INVALID with the name of an invalid parameter, or INVALID ``BODY_NOT_JSON``.
     """
-    members = await (_parse_query_string(request) if request.method != "POST" else _parse_body(request))
+    members = await (
+        _parse_parameters_in_query_string(request) if request.method != "POST" else _parse_parameters_in_body(request)
+    )
     query, name = members.get("query"), members.get("operationName")
     if not isinstance(query, str) or not query.strip():
         raise build_invalid_field_error("query", "must be a string that contains a GraphQL document")
     if name is not None and not isinstance(name, str):
         raise build_invalid_field_error("operationName", "must be a string")
-    _require_object(members, "extensions")
-    return GraphQLParameters(query, _require_object(members, "variables"), name or None)
+    _get_object_or_empty(members, "extensions")
+    return GraphQLParameters(query, _get_object_or_empty(members, "variables"), name or None)
 
 
-def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: bool) -> Reply:
+def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool) -> Reply:
     """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
-    ``executed`` is False for an invalid GraphQL request. The status is then 400, but 200 under ``application/json``, as
-    the working draft requires.
+    ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 under
+    ``application/json``, as the working draft requires.
     """
-    media_type = _select_media_type(request)
-    status = 400 if media_type == GRAPHQL_JSON and not executed else 200
+    media_type = _select_reply_media_type(request)
+    status = 400 if media_type == GRAPHQL_JSON and not is_executed else 200
     return Reply(status, serialise_json(body), {"Content-Type": f"{media_type}; charset=utf-8"})
 
 
 def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
     """Build the reply to a request that failed before its execution: a GraphQL error with the error's HTTP status."""
-    media_type = _select_media_type(request)
+    media_type = _select_reply_media_type(request)
     if media_type == JSON and request.method not in _METHODS:
         return build_problem_reply(error, request_id)
     # Clients that prefer the GraphQL media type accept error bodies in that type only.
@@ -133,7 +135,7 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     return Reply(int(STATUS[error.kind]), serialise_json({"errors": [graphql_error]}), headers)
 
 
-def _select_media_type(request: Request) -> str:
+def _select_reply_media_type(request: Request) -> str:
     return choose_media_type(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
@@ -143,22 +145,22 @@ GROUP = Group("graphql", build_graphql_problem, is_versioned=False)
 @GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
 async def graphql(call: Call[Any, RawBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
-    return await _execute_request(call)
+    return await _execute_graphql_request(call)
 
 
 @GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=GET_DOCS)
 async def graphql_query(call: Call) -> Reply:
     """Execute a GraphQL query; mutations require POST."""
-    return await _execute_request(call)
+    return await _execute_graphql_request(call)
 
 
-async def _execute_request(call: Call[Any, Any]) -> Reply:
+async def _execute_graphql_request(call: Call[Any, Any]) -> Reply:
     workspace = (await services().catalog.get_current_catalog()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(
             Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential does not belong to the workspace in the URL."
         )
-    parameters = await read_parameters(call.request)
+    parameters = await parse_graphql_parameters(call.request)
     await load_modules(services().runtime, "shared.graphql_api.service")
     outcome = await services().graphql.service.run(
         call.principal,
@@ -172,11 +174,11 @@ async def _execute_request(call: Call[Any, Any]) -> Reply:
         build_graphql_reply,
         call.request,
         outcome.body,
-        executed=outcome.executed,
+        is_executed=outcome.executed,
     )
 
 
-async def _parse_query_string(request: Request) -> dict[str, Any]:
+async def _parse_parameters_in_query_string(request: Request) -> dict[str, Any]:
     try:
         members: dict[str, Any] = dict(request.query_pairs)
     except ValueError as error:
@@ -189,7 +191,7 @@ async def _parse_query_string(request: Request) -> dict[str, Any]:
     return members
 
 
-async def _parse_body(request: Request) -> dict[str, Any]:
+async def _parse_parameters_in_body(request: Request) -> dict[str, Any]:
     media_type = request.media_type
     if media_type != JSON:
         raise build_invalid_field_error("Content-Type", f"must be {JSON}", code="BODY_NOT_JSON")
@@ -199,16 +201,16 @@ async def _parse_body(request: Request) -> dict[str, Any]:
     return body
 
 
-async def _parse_json(text: bytes, name: str) -> Any:
+async def _parse_json(json_text: bytes, field_name: str) -> Any:
     try:
-        return await parse_body(text, services().runtime)
+        return await parse_json_body(json_text, services().runtime)
     except ValueError as error:
-        raise build_invalid_field_error(name, str(error), code="BODY_NOT_JSON") from None
+        raise build_invalid_field_error(field_name, str(error), code="BODY_NOT_JSON") from None
 
 
-def _require_object(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_object_or_empty(members: Mapping[str, Any], member_name: str) -> Mapping[str, Any]:
     """Return a parameter that must be an object; an empty object if the parameter is missing or null."""
-    value = members.get(name)
+    value = members.get(member_name)
     if value is not None and not isinstance(value, dict):
-        raise build_invalid_field_error(name, "must be an object")
+        raise build_invalid_field_error(member_name, "must be an object")
     return value or {}

@@ -9,7 +9,7 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, read_authorization_header
 from shared.http.unknown_names import UnknownNames
-from shared.observability.readiness import list_background_work
+from shared.observability.readiness import list_running_background_work
 from shared.wiring import services
 
 GROUP = Group("health")
@@ -58,14 +58,14 @@ async def ready(call: Call) -> Reply:
     """
     failing = await services().readiness.list_failing_dependencies()
     if failing:
-        details = {"failing": failing} if await _can_read_catalog(call) else {}
+        details = {"failing": failing} if await _can_caller_read_catalog(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
-    lists = {"warnings": await _list_warnings(), "running": list_background_work()}
+    lists = {"warnings": await _list_readiness_warnings(), "running": list_running_background_work()}
     return build_json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
 
 
-async def _list_warnings() -> list[str]:
-    disk = await services().backends.disk_guard.read_state()
+async def _list_readiness_warnings() -> list[str]:
+    disk = await services().backends.disk_guard.read_disk_state()
     warnings = [] if disk is DiskState.OK else [disk.value]
     if services().access.authenticator.lacks_entra_time and await _is_any_signature_required():
         warnings.append("ENTRA_AUTH_TIME_MISSING")
@@ -80,7 +80,7 @@ async def _is_any_signature_required() -> bool:
         return False
 
 
-async def _can_read_catalog(call: Call) -> bool:
+async def _can_caller_read_catalog(call: Call) -> bool:
     """Return whether the caller has the right to read the catalog; False if the credential cannot be verified."""
     try:
         caller = await services().access.authenticator(

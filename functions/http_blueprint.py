@@ -60,22 +60,22 @@ def build_catch_all_blueprint() -> func.Blueprint:
     return blueprint
 
 
-def _register_route(blueprint: func.Blueprint, name: str, route: str) -> None:
+def _register_route(blueprint: func.Blueprint, function_name: str, route: str) -> None:
     async def serve_request(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         return _to_response(await get_pipeline().serve(_to_request(req, route, read_trace_context(context))))
 
     # The SDK's decorator for the name would give the same name, and take a fifth of the time of a registration.
-    serve_request.__name__ = name
+    serve_request.__name__ = function_name
     # Without a list of methods, the host passes every method to the pipeline, which rejects wrong ones with 405.
     blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve_request)
 
 
-def _register_route_with_durable_client(blueprint: func.Blueprint, name: str, route: str) -> None:
+def _register_route_with_durable_client(blueprint: func.Blueprint, function_name: str, route: str) -> None:
     async def serve_request(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
         return _to_response(await get_pipeline().serve(_to_request(req, route, read_trace_context(context))))
 
-    serve_request.__name__ = name
+    serve_request.__name__ = function_name
     bound = blueprint.durable_client_input(client_name="client")(serve_request)
     blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(bound)
 
@@ -90,7 +90,7 @@ def get_pipeline() -> RequestPipeline:
     return RequestPipeline(
         endpoints,
         app.access.authenticator,
-        app.features.require,
+        app.features.require_feature,
         app.rate_limits.admit,
         Cors(app.settings.list_cors_origins()),
         get_load_shedder(),
@@ -99,7 +99,7 @@ def get_pipeline() -> RequestPipeline:
 
 
 def _to_request(req: func.HttpRequest, route: str, trace_context: Mapping[str, str]) -> Request:
-    path, query = _split_url(req.url, req.headers.get("host", ""))
+    path, query = _split_url_into_path_and_query(req.url, req.headers.get("host", ""))
     return Request(
         method=req.method.upper(),
         path=_encode_path_parameters(path, route, req.route_params),
@@ -110,14 +110,14 @@ def _to_request(req: func.HttpRequest, route: str, trace_context: Mapping[str, s
     )
 
 
-def _split_url(url: str, host: str) -> tuple[str, str]:
+def _split_url_into_path_and_query(url: str, host_header: str) -> tuple[str, str]:
     """Return the path and the query string of a URL, both as they are in the URL; a URL parser would decode them.
 
     The value of the Host header is removed from the start of the URL first, because a slash or question mark in an
     invalid Host header must not count as the start of the path or query.
     """
     after_scheme = url.partition("://")[2]
-    rest = after_scheme.removeprefix(host)
+    rest = after_scheme.removeprefix(host_header)
     if not rest.startswith("/"):
         authority, _, _ = after_scheme.partition("?")[0].partition("/")
         rest = after_scheme.removeprefix(authority)
@@ -155,13 +155,13 @@ def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) ->
     return "/".join(segments)
 
 
-def _encode_path_parameter_value(name: str, value: str, safe: str) -> str:
-    """Percent-encode a parameter's value, except for the characters ``safe``.
+def _encode_path_parameter_value(parameter_name: str, value: str, safe_characters: str) -> str:
+    """Percent-encode a parameter's value, except for the characters ``safe_characters``.
 
     The text ``%2F`` in the value stays ``%2F``, unless the values of this parameter contain no slash.
     """
-    encoded = quote(value, safe)
-    return encoded if name in _VALUES_WITHOUT_SLASH else _ESCAPED_SLASH.sub(r"%\1", encoded)
+    encoded = quote(value, safe_characters)
+    return encoded if parameter_name in _VALUES_WITHOUT_SLASH else _ESCAPED_SLASH.sub(r"%\1", encoded)
 
 
 class _ResponseWithoutContent(func.HttpResponse):

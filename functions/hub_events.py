@@ -137,17 +137,17 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
         map(
             HubEvent,
             events.bodies,
-            repeat(_read_partition(events.metadata)),
+            repeat(_read_partition_id(events.metadata)),
             _read_sequence_numbers(places),
             _read_enqueued_times(places),
             _convert_event_properties_to_texts(properties),
-            _read_texts(places, IOT_HUB_DEVICE),
-            _read_texts(places, "PartitionKey"),
+            _read_metadata_texts(places, IOT_HUB_DEVICE),
+            _read_metadata_texts(places, "PartitionKey"),
         )
     )
 
 
-def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] | None:
+def read_partition_keys_if_complete(events: Sequence[func.EventHubEvent]) -> frozenset[str] | None:
     """Return the partition keys of a batch without reading its events; None if the metadata does not state all keys.
 
     The host omits empty keys from its metadata, so a list with fewer keys than events is incomplete.
@@ -159,12 +159,12 @@ def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] 
     return frozenset(keys) if keys is not None and len(keys) == len(events) else None
 
 
-def _read_texts(event_metadata: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+def _read_metadata_texts(event_metadata: Sequence[Mapping[str, Any]], property_name: str) -> list[str]:
     """Return a text from the metadata of each event; it is empty if the value is missing or not a text.
 
     A sender can add annotations of any type and with any name to an event.
     """
-    values = [place.get(name) for place in event_metadata]
+    values = [place.get(property_name) for place in event_metadata]
     return [value if isinstance(value, str) else "" for value in values]
 
 
@@ -182,7 +182,7 @@ def _read_enqueued_times(event_metadata: Sequence[Mapping[str, Any]]) -> list[da
     return cast("list[datetime]", times)
 
 
-def _read_partition(metadata: Mapping[str, Any]) -> str:
+def _read_partition_id(metadata: Mapping[str, Any]) -> str:
     context = _parse_metadata_value(metadata, "PartitionContext") or {}
     partition = context.get("PartitionId")
     if not isinstance(partition, str):

@@ -76,18 +76,18 @@ def make_idempotent[Q, B](
 
     @wraps(handler)
     async def run_once(call: Call[Q, B]) -> Reply:
-        return await call_once_per_key(call, handler)
+        return await call_handler_once_per_idempotency_key(call, handler)
 
     return run_once
 
 
-async def call_once_per_key[Q, B](
+async def call_handler_once_per_idempotency_key[Q, B](
     call: Call[Q, B], handler: Callable[[Call[Q, B]], Awaitable[Reply]], caller_details: Sequence[str] = ()
 ) -> Reply:
-    """Call a handler as :func:`make_idempotent` does; ``caller_details`` as for :func:`run_once_per_key`.
+    """Call a handler as :func:`make_idempotent` does; ``caller_details`` as for :func:`run_once_per_idempotency_key`.
 
     Raises:
-        WorkspaceError: the same errors as :func:`run_once_per_key`.
+        WorkspaceError: the same errors as :func:`run_once_per_idempotency_key`.
     """
     if HEADER not in call.request.headers:
         return await handler(call)
@@ -95,10 +95,10 @@ async def call_once_per_key[Q, B](
     async def call_handler(append_id: str) -> bytes:
         return _encode_reply(await handler(replace(call, append_id=append_id)))
 
-    return _decode_reply(await run_once_per_key(call, call_handler, caller_details))
+    return _decode_reply(await run_once_per_idempotency_key(call, call_handler, caller_details))
 
 
-async def run_once_per_key(
+async def run_once_per_idempotency_key(
     call: Call[Any, Any], handle_request: Callable[[str], Awaitable[bytes]], caller_details: Sequence[str] = ()
 ) -> bytes:
     """Handle a request and return the result; for 24 hours, a retry with the same Idempotency-Key gets the same result.
@@ -110,7 +110,7 @@ async def run_once_per_key(
         caller_details: texts about the caller that must be equal in a retry, in addition to the member and its rights.
 
     Raises:
-        WorkspaceError: the same errors as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
+        WorkspaceError: the same errors as :meth:`shared.idempotency.replies.IdempotentReplies.run_once_and_get_reply`.
     """
     key = call.request.headers.get(HEADER)
     if key is None:
@@ -119,7 +119,9 @@ async def run_once_per_key(
     # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
     caller = map(str.encode, (",".join(sorted(call.principal.rights)), *caller_details))
     request = b"\n".join((_serialise_request_for_retry_check(call), *caller))
-    return await services().idempotency.replies.run_once(member, call.request.method, key, request, handle_request)
+    return await services().idempotency.replies.run_once_and_get_reply(
+        member, call.request.method, key, request, handle_request
+    )
 
 
 async def derive_secret_seed(call: Call[Any, Any]) -> bytes:

@@ -55,17 +55,17 @@ async def import_steps(job: str) -> str:
     Return ``ended``, ``working``, or ``waiting`` (other jobs must finish first).
     """
     with open_span("import history"):
-        return str(await (await _load_runner()).run_steps(job))
+        return str(await (await _load_import_runner()).run_steps(job))
 
 
 @blueprint.function_name("import_fail")
 @blueprint.activity_trigger(input_name="job")
 async def import_fail(job: str) -> None:
     """Mark the import job with this id as failed."""
-    await (await _load_runner()).fail_job(job)
+    await (await _load_import_runner()).fail_job(job)
 
 
-async def _load_runner() -> "ImportRunner":
+async def _load_import_runner() -> "ImportRunner":
     """Return the service that executes import steps; a worker thread imports its modules, which use pyarrow."""
     await load_modules(services().runtime, *_MODULES)
     return services().imports.runner

@@ -107,13 +107,13 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
     """
     body, imports = call.body, services().imports.service
 
-    def build_request(until: datetime) -> ImportRequest:
+    def build_request(upload_expires_at: datetime) -> ImportRequest:
         return ImportRequest(
             format=body.format,
             file_name=body.file_name,
             declared_bytes=body.bytes,
             mapping=to_import_mapping(body.mapping),
-            upload_expires_at=until,
+            upload_expires_at=upload_expires_at,
         )
 
     async def create_job(job_id: str) -> Job:
@@ -136,7 +136,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
     await load_modules(services().runtime, "shared.imports.preview")
-    preview = await imports.preview.create_preview(job, _read_requested_mapping(call.body, job))
+    preview = await imports.preview.create_preview(job, _validate_requested_mapping(call.body, job))
     return build_json_reply(preview.to_json())
 
 
@@ -150,7 +150,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
 async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     """Start an import; its file must already be uploaded."""
     imports, job_id = services().imports.service, call.path["importId"]
-    mapping = _read_requested_mapping(call.body, await imports.get(call.principal, job_id))
+    mapping = _validate_requested_mapping(call.body, await imports.get(call.principal, job_id))
     job = await imports.start(call.principal, job_id, RUNNER, mapping)
     headers = {"Location": _build_status_url(job)}
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
@@ -189,7 +189,7 @@ def to_import_mapping(body: MappingBody) -> ImportMapping:
     return ImportMapping(**given)
 
 
-def _read_requested_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
+def _validate_requested_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
     """Return the column mapping in a request; None if the request contains no mapping.
 
     Raises:

@@ -86,7 +86,7 @@ class ConnectEvent(BaseModel):
     subprotocols: list[str] = Field(default_factory=list)
 
 
-def _read_authorization(request: Request) -> str:
+def _read_stream_authorization(request: Request) -> str:
     try:
         tokens = [value for name, value in request.query_pairs if name == TOKEN_PARAMETER]
     except ValueError:
@@ -101,7 +101,7 @@ def _read_authorization(request: Request) -> str:
     right=AccessRight.LIVE_STREAM_READ,
     query=StreamFilters,
     extra_parameters=(TOKEN_PARAMETER,),
-    credential=_read_authorization,
+    credential=_read_stream_authorization,
     docs=STREAM_DOCS,
 )
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
@@ -112,9 +112,9 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """
     live = services().live_stream.service
     if _is_websocket_upgrade(call.request):
-        link = await live.create_link(call.principal, call.query, _select_stream_parameters(call.request))
+        link = await live.create_stream_link(call.principal, call.query, _select_stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
-    await live.select_connections(call.query)
+    await live.select_connection_lookups(call.query)
     raise WorkspaceError(
         Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", "This route requires a WebSocket; send `Upgrade: websocket`."
     )
@@ -128,7 +128,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
     Browsers use this operation, and clients of hosts that cannot upgrade a request to a WebSocket.
     """
-    link = await services().live_stream.service.create_link(
+    link = await services().live_stream.service.create_stream_link(
         call.principal, call.query, _select_stream_parameters(call.request)
     )
     return build_json_reply({"url": link.url, "expiresAt": format_rfc3339(link.expires_at)})
@@ -141,7 +141,7 @@ async def accept_event_handler_validation(_: Call) -> Reply:
 
 
 async def _verify_event_sender(request: Request) -> None:
-    await services().live_stream.events.verify(request.headers)
+    await services().live_stream.events.require_call_from_web_pubsub(request.headers)
 
 
 @GROUP.endpoint(
@@ -165,10 +165,10 @@ async def handle_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.from_stream_state(_decode_connection_state(headers.get(_STATE, "")))
-        await services().live_stream.catch_up.run(headers.get(CONNECTION_ID, ""), filters)
+        filters = StreamFilters.from_stream_state(_decode_connection_state_or_empty(headers.get(_STATE, "")))
+        await services().live_stream.catch_up.replay_or_close_stream(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
-        member_id = read_member_id(_decode_connection_state(headers.get(_STATE, "")))
+        member_id = read_member_id(_decode_connection_state_or_empty(headers.get(_STATE, "")))
         if member_id:
             await services().live_stream.service.release_stream(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
@@ -181,7 +181,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     The pipeline has already checked the client's credential and filters.
     """
     stream_id = call.request.headers.get(CONNECTION_ID, "")
-    admission = await services().live_stream.service.admit(call.principal, call.query, stream_id)
+    admission = await services().live_stream.service.admit_listener(call.principal, call.query, stream_id)
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
@@ -204,9 +204,9 @@ def _is_websocket_upgrade(request: Request) -> bool:
     return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
 
 
-def _decode_connection_state(state: str) -> bytes:
+def _decode_connection_state_or_empty(base64_state: str) -> bytes:
     try:
-        return base64.b64decode(state, validate=True)
+        return base64.b64decode(base64_state, validate=True)
     except ValueError:
         return b""
 
@@ -226,13 +226,13 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
     return RequestPipeline(
         _ADMISSION.operations,
         authenticate_client,
-        services().features.require,
+        services().features.require_feature,
         services().rate_limits.admit,
         runtime=services().runtime,
     )
 
 
-def _connect_event_to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
+def _connect_event_to_stream_request(event: ConnectEvent, event_headers: Mapping[str, str]) -> Request:
     """Rebuild the client's original request from Web PubSub's connect event."""
     client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
     found = extract_credential(
@@ -241,11 +241,11 @@ def _connect_event_to_stream_request(event: ConnectEvent, headers: Mapping[str, 
     request_headers = {
         "authorization": found.authorization,
         "sec-websocket-protocol": found.subprotocol,
-        CONNECTION_ID: headers.get(CONNECTION_ID, ""),
+        CONNECTION_ID: event_headers.get(CONNECTION_ID, ""),
     }
     if _VERSION in client_headers:
         request_headers[_VERSION] = client_headers[_VERSION]
-    request_id = client_headers.get("x-request-id") or headers.get("x-request-id", "")
+    request_id = client_headers.get("x-request-id") or event_headers.get("x-request-id", "")
     query = [(name, value) for name, values in event.query.items() for value in values if name not in _CREDENTIALS]
     return Request("GET", f"/{ROUTE}", urlencode(query), request_headers | {"x-request-id": request_id}, b"")
 

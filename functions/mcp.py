@@ -112,10 +112,10 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
     """Process a JSON-RPC request of the Model Context Protocol (MCP)."""
     # Importing the SDK takes half a second, so it is imported in a worker thread at the first request.
     await load_modules(services().runtime, "shared.mcp_server.transport", *_MODULES)
-    from shared.mcp_server.transport import handle_request  # noqa: PLC0415
+    from shared.mcp_server.transport import handle_mcp_request  # noqa: PLC0415
 
     configured = services().settings
-    return await handle_request(
+    return await handle_mcp_request(
         call.request,
         await build_capabilities(call.principal, await services().catalog.get_current_catalog()),
         configured.list_accepted_hosts(),
@@ -168,7 +168,7 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
         )
         return await get_pipeline().serve(traced, principal)
 
-    operations = await _map_permitted_operations(principal)
+    operations = await _map_permitted_operations_by_name(principal)
     plain = [
         *build_catalog_tools(principal, catalog),
         *build_route_tools(operations, send_request),
@@ -185,9 +185,11 @@ def _return_same_tool(tool: "Tool") -> "Tool":
     return tool
 
 
-async def _map_permitted_operations(principal: Principal) -> Mapping[str, Operation]:
+async def _map_permitted_operations_by_name(principal: Principal) -> Mapping[str, Operation]:
     from shared.openapi.document import is_usable_by_caller  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)
-    features = {name for name in {one.feature for one in operations} if name and await services().features.has(name)}
+    features = {
+        name for name in {one.feature for one in operations} if name and await services().features.has_feature(name)
+    }
     return {one.name: one for one in operations if is_usable_by_caller(one, principal, features)}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.catalog.models import ParameterType, QueryParameter
 from shared.mcp_server.capabilities import Schema
-from shared.openapi.generated_operations import build_parameter_schema
+from shared.openapi.generated_operations import build_query_parameter_schema
 from shared.warm_queries.service import MAX_LIMIT
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {
@@ -90,4 +90,4 @@ def build_argument_schema(parameter: QueryParameter) -> dict[str, Any]:
     """Build the JSON schema of a tool argument for a declared parameter of a query."""
     meaning, example = _VALUES[parameter.type]
     description = f"{meaning} (Kusto {parameter.type}), for example {example}."
-    return {**build_parameter_schema(parameter), "description": description}
+    return {**build_query_parameter_schema(parameter), "description": description}

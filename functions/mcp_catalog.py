@@ -16,9 +16,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, Stri
 
 from functions.audit_overview import (
     PageQuery,
-    encode_pending_amendments_cursor,
+    find_next_pending_amendments_cursor,
     parse_pending_amendments_cursor,
-    serialise_pending_amendments,
+    serialise_pending_amendments_as_json,
 )
 from functions.mcp_arguments import add_argument_descriptions
 from functions.mcp_queries import add_nearest_names_to_error
@@ -33,8 +33,8 @@ from shared.http.validation import validate_with_model
 from shared.mcp_server.capabilities import MAX_RESULT_BYTES, Resource, Tool, ToolResult, build_result_too_large_error
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
-from shared.provenance.queries import measure_json_size
-from shared.telemetry.connection_status import describe_statistics
+from shared.provenance.queries import measure_json_bytes
+from shared.telemetry.connection_status import connection_statistics_to_json
 from shared.telemetry.ports import ConnectionState
 from shared.wiring import services
 
@@ -108,9 +108,9 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         return ()
 
     async def list_connections(_: Mapping[str, Any]) -> ToolResult:
-        states = await services().telemetry.connection_states.load_states()
+        states = await services().telemetry.connection_states.load_states_by_connection()
         size = len(catalog.connections) * _ITEM_CHARACTERS
-        connections = await services().runtime.run_in_thread_if_large(size, _list_connections, catalog, states)
+        connections = await services().runtime.run_in_thread_if_large(size, _connections_to_json, catalog, states)
         return ToolResult({"connections": connections})
 
     async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
@@ -119,11 +119,11 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             raise await add_nearest_names_to_error(
                 build_connection_not_found_error(lookup), lookup, catalog.connections
             )
-        return ToolResult(await _describe_connection(catalog, lookup))
+        return ToolResult(await _find_state_and_build_connection_json(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
         size = (len(catalog.surfaces) + len(catalog.queries)) * _ITEM_CHARACTERS
-        surfaces = await services().runtime.run_in_thread_if_large(size, _list_surfaces, catalog)
+        surfaces = await services().runtime.run_in_thread_if_large(size, _surfaces_to_json, catalog)
         return ToolResult({"surfaces": surfaces})
 
     return (
@@ -169,7 +169,7 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
         return {}
     queries = {f"workspace://warm-queries/{lookup}": lookup for lookup in sorted(catalog.queries)}
     surfaces = {f"workspace://surfaces/{lookup}": lookup for lookup in sorted(catalog.surfaces)}
-    list_once = cache(lambda: {one["lookup"]: one for one in _list_surfaces(catalog)})
+    list_once = cache(lambda: {one["lookup"]: one for one in _surfaces_to_json(catalog)})
 
     def build_query_resource(query_uri: str) -> Resource:
         query = catalog.queries[queries[query_uri]].value
@@ -186,7 +186,7 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
     }
 
 
-def _list_connections(catalog: Catalog, states: Mapping[str, ConnectionState]) -> list[dict[str, Any]]:
+def _connections_to_json(catalog: Catalog, states: Mapping[str, ConnectionState]) -> list[dict[str, Any]]:
     return [_connection_to_json(catalog, lookup, states.get(lookup)) for lookup in sorted(catalog.connections)]
 
 
@@ -197,15 +197,15 @@ def _connection_to_json(catalog: Catalog, lookup: str, state: ConnectionState | 
         "name": connection.name,
         "type": connection.type,
         "status": services().telemetry.statuses.derive_status(connection, state).status,
-        "surfaces": list(catalog.list_surfaces_of_connection(lookup)),
-        "stats": describe_statistics(state),
+        "surfaces": list(catalog.list_surface_lookups_of_connection(lookup)),
+        "stats": connection_statistics_to_json(state),
     }
 
 
-async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
-    state = (await services().telemetry.connection_states.load_states()).get(lookup)
+async def _find_state_and_build_connection_json(catalog: Catalog, lookup: str) -> dict[str, Any]:
+    state = (await services().telemetry.connection_states.load_states_by_connection()).get(lookup)
     connection = catalog.connections[lookup].value
-    surfaces = catalog.list_surfaces_of_connection(lookup)
+    surfaces = catalog.list_surface_lookups_of_connection(lookup)
     queries = (stored.value for stored in catalog.queries.values() if stored.value.surface in surfaces)
     return {
         **_connection_to_json(catalog, lookup, state),
@@ -216,7 +216,7 @@ async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
     }
 
 
-def _list_surfaces(catalog: Catalog) -> list[dict[str, Any]]:
+def _surfaces_to_json(catalog: Catalog) -> list[dict[str, Any]]:
     queries: dict[str, list[str]] = {}
     for key in sorted(catalog.queries):
         queries.setdefault(catalog.queries[key].value.surface, []).append(key)
@@ -270,14 +270,14 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
     if not has_amendments:
         return ()
 
-    async def list_decisions(arguments: Mapping[str, Any]) -> ToolResult:
+    async def list_pending_decisions(arguments: Mapping[str, Any]) -> ToolResult:
         values = {name: value for name, value in arguments.items() if value is not None}
         parsed = validate_with_model(PendingDecisionsArguments, values)
         drafts: list[DraftQuery] = []
         if AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None:
             size = len(catalog.queries) * _ITEM_CHARACTERS
             drafts = await services().runtime.run_in_thread_if_large(size, _list_draft_queries, catalog)
-        return ToolResult({"drafts": drafts, **await _list_pending_amendments(parsed)})
+        return ToolResult({"drafts": drafts, **await _build_pending_amendments_json(parsed)})
 
     return (
         Tool(
@@ -287,7 +287,7 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
             "corrections) of all scopes, oldest first.",
             add_argument_descriptions(build_schema_with_definitions(PendingDecisionsArguments, "validation")),
             build_schema_with_definitions(PendingDecisions, "serialization"),
-            list_decisions,
+            list_pending_decisions,
         ),
     )
 
@@ -302,11 +302,11 @@ def _list_draft_queries(catalog: Catalog) -> list[DraftQuery]:
     return [{"lookup": one.lookup, "name": one.name, "surface": one.surface, "kql": one.kql} for one in queries]
 
 
-async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict[str, Any]:
+async def _build_pending_amendments_json(arguments: PendingDecisionsArguments) -> dict[str, Any]:
     page = await services().provenance.overview.list_pending_amendments(
         parse_pending_amendments_cursor(arguments.cursor), arguments.limit
     )
-    if sum(map(measure_json_size, page.result.records)) > MAX_RESULT_BYTES:
+    if sum(map(measure_json_bytes, page.result.records)) > MAX_RESULT_BYTES:
         raise build_result_too_large_error()
-    records = await services().runtime.run_in_thread(serialise_pending_amendments, page)
-    return {"amendments": orjson.Fragment(records), "cursor": encode_pending_amendments_cursor(page)}
+    records = await services().runtime.run_in_thread(serialise_pending_amendments_as_json, page)
+    return {"amendments": orjson.Fragment(records), "cursor": find_next_pending_amendments_cursor(page)}

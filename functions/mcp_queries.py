@@ -103,25 +103,26 @@ class _ToolNames:
 _NAMES: Final = _ToolNames()
 
 
-def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
+def build_query_tools(execute_operation: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
     """Return the functions that build the MCP tools for queries, by name of the tool.
 
     One tool runs any query, and each approved query has its own tool.
 
     Args:
-        execute: HTTP operation that runs warm queries; its reply determines the output schema of the first tool.
+        execute_operation: HTTP operation that runs warm queries; its reply determines the output schema of the first
+            tool.
         catalog: catalog of the workspace.
     """
     builders = {
         name: partial(_build_approved_query_tool, name, query)
         for name, query in _NAMES.map_queries_by_tool_name(catalog).items()
     }
-    return {_GENERAL: partial(_build_tool_that_runs_any_query, execute), **builders}
+    return {_GENERAL: partial(_build_tool_that_runs_any_query, execute_operation), **builders}
 
 
-def _build_tool_that_runs_any_query(execute: Operation) -> Tool:
+def _build_tool_that_runs_any_query(execute_operation: Operation) -> Tool:
     async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
-        parsed = validate_with_model(RunArguments, _remove_null_arguments(arguments))
+        parsed = validate_with_model(RunArguments, _select_non_null_arguments(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
@@ -133,30 +134,37 @@ def _build_tool_that_runs_any_query(execute: Operation) -> Tool:
             lookup="Lookup or API path of an approved query, for example pressure-5m.",
             limit=ROWS,
         ),
-        build_output_schema(execute),
+        build_output_schema(execute_operation),
         run_any_query,
     )
 
 
-def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:
-    parameters = _map_parameters_by_argument(query.parameters)
+def _build_approved_query_tool(tool_name: str, query: WarmQuery) -> Tool:
+    parameters = _map_parameters_by_argument_name(query.parameters)
     input_schema = {
         "type": "object",
         "properties": {
             **{argument: build_argument_schema(parameter) for argument, parameter in parameters.items()},
             **QUERY_ARGUMENTS,
         },
-        "required": [argument for argument, parameter in parameters.items() if parameter.required],
+        "required": [argument for argument, parameter in parameters.items() if parameter.is_required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _describe_query(query), input_schema, _RESULT, _build_query_runner(query, parameters))
+    return Tool(
+        tool_name,
+        query.name,
+        _build_query_tool_description(query),
+        input_schema,
+        _RESULT,
+        _build_query_runner(query, parameters),
+    )
 
 
-def _map_parameters_by_argument(parameters: Sequence[QueryParameter]) -> dict[str, QueryParameter]:
+def _map_parameters_by_argument_name(declared_parameters: Sequence[QueryParameter]) -> dict[str, QueryParameter]:
     """Return the declared parameters of a query by the names of the tool's arguments."""
-    taken = {*_RESERVED, *(parameter.name for parameter in parameters)}
+    taken = {*_RESERVED, *(parameter.name for parameter in declared_parameters)}
     arguments: dict[str, QueryParameter] = {}
-    for parameter in parameters:
+    for parameter in declared_parameters:
         name = parameter.name
         if name in _RESERVED:
             while name in taken:
@@ -165,7 +173,7 @@ def _map_parameters_by_argument(parameters: Sequence[QueryParameter]) -> dict[st
     return arguments
 
 
-def _describe_query(query: WarmQuery) -> str:
+def _build_query_tool_description(query: WarmQuery) -> str:
     approval = query.approval
     description = f"{query.description or query.name} (surface {query.surface})."
     if approval is None:
@@ -177,7 +185,7 @@ def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParamete
     argument_names = {parameter.name: name for name, parameter in parameters.items()}
 
     async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
-        present = _remove_null_arguments(arguments)
+        present = _select_non_null_arguments(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
         return await _run_query(
             query.lookup, validate_with_model(QueryArguments, present), values, argument_names.__getitem__
@@ -187,19 +195,21 @@ def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParamete
 
 
 async def _run_query(
-    lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
+    lookup: str, arguments: QueryArguments, parameter_values: Mapping[str, Any], get_field_name: Callable[[str], str]
 ) -> ToolResult:
     """Run an approved warm query.
 
     Args:
         lookup: lookup or API path of the query.
         arguments: time range and limit.
-        values: values of the declared parameters, by name.
-        field_name: converts the name of a declared parameter to the name that errors state.
+        parameter_values: values of the declared parameters, by name of the parameter.
+        get_field_name: converts the name of a declared parameter to the name that errors state.
     """
     time_range = arguments.select_time_range(services().runtime.now())
     try:
-        run = await services().queries.service.execute(lookup, time_range, arguments.limit, values, field_name)
+        run = await services().queries.service.execute(
+            lookup, time_range, arguments.limit, parameter_values, get_field_name
+        )
     except WorkspaceError as error:
         if error.code != "WARM_QUERY_NOT_FOUND":
             raise
@@ -209,19 +219,21 @@ async def _run_query(
     return ToolResult(json_text=reply.body)
 
 
-async def add_nearest_names_to_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
+async def add_nearest_names_to_error(
+    error: WorkspaceError, unknown_name: str, known_names: Iterable[str]
+) -> WorkspaceError:
     """Return a copy of the error about an unknown lookup (short name) that also lists the most similar known names."""
-    nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known_names))
+    nearest = await services().runtime.run_in_thread(find_nearest_names, unknown_name, list(known_names))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
 
 
-def _remove_null_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _select_non_null_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Remove arguments that are null from the arguments of an MCP tool, because null means the default."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _parse_integer(value: Any) -> Any:
+def _parse_integer(value: Any) -> int:
     """Return a JSON number as an integer; accept ``1.0``, because JSON does not distinguish ``1.0`` from ``1``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -267,7 +279,9 @@ def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Seque
 
     async def read_newest_messages(arguments: Mapping[str, Any]) -> ToolResult:
         present = {name: value for name, value in arguments.items() if value is not None}
-        return ToolResult({"messages": await _read_messages(validate_with_model(TailArguments, present), catalog)})
+        return ToolResult(
+            {"messages": await _query_newest_messages(validate_with_model(TailArguments, present), catalog)}
+        )
 
     return (
         Tool(
@@ -281,8 +295,8 @@ def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Seque
     )
 
 
-async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:
-    selected = sorted(await _select_connections(arguments, catalog))
+async def _query_newest_messages(arguments: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:
+    selected = sorted(await _select_connection_lookups(arguments, catalog))
     values = {
         "connections": f"dynamic({json.dumps(selected)})",
         "window": f"time({arguments.minutes // 60:02d}:{arguments.minutes % 60:02d}:00)",
@@ -296,7 +310,7 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     return await services().runtime.run_in_thread_if_large(result.size, to_row_objects, result.columns, rows)
 
 
-async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:
+async def _select_connection_lookups(arguments: TailArguments, catalog: Catalog) -> set[str]:
     selected = set(catalog.connections)
     if arguments.connection is not None:
         if arguments.connection not in catalog.connections:

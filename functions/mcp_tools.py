@@ -21,7 +21,7 @@ from shared.mcp_server.capabilities import (
     ToolResult,
     build_result_too_large_error,
 )
-from shared.openapi.schemas import build_schema_with_definitions, list_parameters
+from shared.openapi.schemas import build_schema_with_definitions, list_query_parameters
 from shared.text_formats.serialisation import serialise_json
 from shared.wiring import services
 
@@ -118,28 +118,28 @@ ROUTE_TOOLS: Final = (
 )
 
 
-def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
+def build_route_tools(operations: Mapping[str, Operation], send_request: SendRequest) -> Iterable[Tool]:
     """Build the MCP tools that call operations of the HTTP API.
 
     Args:
         operations: operations that the caller may use, by name; a tool of another operation is omitted.
-        send: sends a request through the request pipeline as the caller.
+        send_request: sends a request through the request pipeline as the caller.
     """
     return [
-        _build_route_tool(spec, operations[spec.operation], send)
+        _build_route_tool(spec, operations[spec.operation], send_request)
         for spec in ROUTE_TOOLS
         if spec.operation in operations
     ]
 
 
-def _build_route_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Tool:
+def _build_route_tool(spec: RouteTool, operation: Operation, send_request: SendRequest) -> Tool:
     return Tool(
         spec.name,
         spec.title,
         spec.description,
         _build_input_schema(spec, operation),
         build_output_schema(operation),
-        _build_operation_runner(spec, operation, send),
+        _build_operation_runner(spec, operation, send_request),
         hidden_arguments=tuple(spec.renamed.values()),
     )
 
@@ -171,7 +171,7 @@ def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
 
 
 def _list_query_parameters(spec: RouteTool, operation: Operation) -> list[Schema]:
-    parameters = [] if operation.query is NoQuery else list_parameters(operation.query)
+    parameters = [] if operation.query is NoQuery else list_query_parameters(operation.query)
     return [parameter for parameter in parameters if parameter["name"] not in spec.omitted]
 
 
@@ -198,7 +198,7 @@ def build_output_schema(operation: Operation) -> Schema:
     return {**built, "$defs": definitions} if definitions else built
 
 
-def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
+def _build_operation_runner(spec: RouteTool, operation: Operation, send_request: SendRequest) -> Run:
     parameters = _list_query_parameters(spec, operation)
     types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 
@@ -206,7 +206,7 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
         members = _rename_arguments_for_operation(spec, arguments)
         query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else serialise_json(members)
-        result = await _call_route(send, operation, query, body)
+        result = await _call_route(send_request, operation, query, body)
         argument_names = {member: argument for argument, member in spec.renamed.items() if member not in arguments}
         return _rename_error_fields(result, argument_names) if result.is_error else result
 
@@ -226,23 +226,23 @@ def _rename_arguments_for_operation(spec: RouteTool, arguments: Mapping[str, Any
     return {name: value for name, value in members.items() if value is not None or name in spec.nullable}
 
 
-def _rename_error_fields(result: ToolResult, names: Mapping[str, str]) -> ToolResult:
+def _rename_error_fields(result: ToolResult, argument_names: Mapping[str, str]) -> ToolResult:
     """Return an error result that names the fields by the tool's arguments instead of the operation's properties.
 
     Args:
         result: error result of the operation.
-        names: argument names of the tool by property name of the operation, where the two differ.
+        argument_names: argument names of the tool by property name of the operation, where the two differ.
     """
     detail, errors = str(result.content.get("detail", "")), []
     for error in result.content.get("errors", ()):
-        field_name, message = names.get(error["field"], error["field"]), error["message"]
+        field_name, message = argument_names.get(error["field"], error["field"]), error["message"]
         detail = detail.replace(f"{error['field']}: {message}", f"{field_name}: {message}")
         errors.append({**error, "field": field_name})
     return ToolResult({**result.content, "errors": errors, "detail": detail}, is_error=True) if errors else result
 
 
 async def _call_route(
-    send: SendRequest, operation: Operation, query: Sequence[tuple[str, str]], body: bytes
+    send_request: SendRequest, operation: Operation, query_pairs: Sequence[tuple[str, str]], json_body: bytes
 ) -> ToolResult:
     """Send a request to an operation and return its reply as the result of a tool.
 
@@ -253,7 +253,9 @@ async def _call_route(
             result.
     """
     headers = {"content-type": "application/json", "accept": "application/json"}
-    reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
+    reply = await send_request(
+        Request(operation.method, f"/{operation.route}", urlencode(query_pairs), headers, json_body)
+    )
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
         problem = await services().runtime.run_in_thread_if_large(len(reply.body), json.loads, reply.body)
         return ToolResult(problem, is_error=True)
@@ -270,28 +272,28 @@ async def _call_route(
     return ToolResult(content)
 
 
-def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
+def _to_query_pairs(arguments: Mapping[str, Any], json_types: Mapping[str, str]) -> list[tuple[str, str]]:
     """Convert the arguments of an MCP tool to the name-value pairs of a query string.
 
     Args:
-        values: JSON values by the name of the argument.
-        types: JSON type by the name of the argument, ``string`` or ``integer``.
+        arguments: JSON values by the name of the argument.
+        json_types: JSON type by the name of the argument, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID with the name of each argument that does not have its type in ``types``. Such a value is
-            not converted to text, because the operation would accept the text as another value: the boolean ``true``
-            would become the string ``"true"``.
+        WorkspaceError: INVALID with the name of each argument that does not have its type in ``json_types``. Such a
+            value is not converted to text, because the operation would accept the text as another value: the boolean
+            ``true`` would become the string ``"true"``.
     """
-    texts = {name: _to_query_text(value, types[name]) for name, value in values.items()}
+    texts = {name: _to_query_text_if_type_matches(value, json_types[name]) for name, value in arguments.items()}
     wrong = [name for name, text in texts.items() if text is None]
     if wrong:
-        raise build_invalid_fields_error([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
+        raise build_invalid_fields_error([FieldError(name, _EXPECTED[json_types[name]]) for name in wrong])
     return [(name, text) for name, text in texts.items() if text is not None]
 
 
-def _to_query_text(value: Any, kind: str) -> str | None:
-    """Convert a JSON value to the text of a query parameter; None if it does not have the JSON type ``kind``."""
-    if kind == "string":
+def _to_query_text_if_type_matches(value: Any, json_type: str) -> str | None:
+    """Convert a JSON value to the text of a query parameter; None if it does not have the JSON type ``json_type``."""
+    if json_type == "string":
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from functions.oauth_replies import NO_STORE, build_oauth_error_reply, build_token_reply
 from functions.public_address import FORWARDED_SCHEME, get_public_url, has_known_host
@@ -15,7 +15,13 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group, RawBody, read_authorization_header
 from shared.http.unknown_names import UnknownNames
 from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_client_error, build_invalid_request_error
-from shared.oauth.parameters import ClientIdentification, Parameters, check_resources, identify_client, parse_form
+from shared.oauth.parameters import (
+    ClientIdentification,
+    Parameters,
+    check_resources_are_this_service,
+    identify_client,
+    parse_form_parameters,
+)
 from shared.wiring import services
 
 GROUP = Group("oauth", build_oauth_error_reply)
@@ -50,8 +56,8 @@ async def authorization_server_metadata(call: Call) -> Reply:
 )
 async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
     """Issue an access token for an authorization code, a refresh token or client credentials (RFC 6749)."""
-    async with _record_refusals(call):
-        parameters = parse_form(call.request.media_type, call.request.body)
+    async with _count_oauth_errors_in_block(call):
+        parameters = parse_form_parameters(call.request.media_type, call.request.body)
         grant_type = parameters.require("grant_type")
         if grant_type not in _GRANT_TYPES:
             raise OAuthError(
@@ -59,8 +65,8 @@ async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
                 f"The parameter grant_type must be one of {', '.join(_GRANT_TYPES)}.",
             )
         client = identify_client(read_authorization_header(call.request), parameters)
-        caller, issue = await _GRANT_TYPES[grant_type](client, parameters)
-        return await _issue_token_within_rate_limit(call, caller, parameters, issue)
+        request = await _GRANT_TYPES[grant_type](client, parameters)
+        return await _issue_token_within_rate_limit(call, request, parameters)
 
 
 @GROUP.endpoint(
@@ -74,36 +80,41 @@ async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
 )
 async def revoke_oauth_token(call: Call[Any, RawBody]) -> Reply:
     """Revoke an access or refresh token of the client (RFC 7009)."""
-    async with _record_refusals(call):
-        parameters = parse_form(call.request.media_type, call.request.body)
+    async with _count_oauth_errors_in_block(call):
+        parameters = parse_form_parameters(call.request.media_type, call.request.body)
         token = parameters.require("token")
         client = identify_client(read_authorization_header(call.request), parameters)
         await services().oauth.revocation.revoke(client, token)
         return Reply(200, b"", dict(NO_STORE))
 
 
-type _Issue = Callable[[], Awaitable[Reply]]
-type _Authenticate = Callable[[ClientIdentification, Parameters], Awaitable[tuple[Principal, _Issue]]]
-"""Function that authenticates an OAuth client, and returns the token's owner and a function that issues the token."""
+type _IssueToken = Callable[[], Awaitable[Reply]]
 
 
-async def _authenticate_by_client_credentials(
-    client: ClientIdentification, parameters: Parameters
-) -> tuple[Principal, _Issue]:
+class _TokenRequest(NamedTuple):
+    """Authenticated request for a token: the token's owner, and a function that issues the token."""
+
+    owner: Principal
+    issue_token: _IssueToken
+
+
+type _Authenticate = Callable[[ClientIdentification, Parameters], Awaitable[_TokenRequest]]
+"""Function that authenticates an OAuth client."""
+
+
+async def _authenticate_by_client_credentials(client: ClientIdentification, parameters: Parameters) -> _TokenRequest:
     """Return the principal of an API key, and a function that issues its token."""
     grant = services().oauth.client_credentials
-    caller = await grant.authenticate(client)
+    caller = await grant.authenticate_client(client)
 
     async def issue_token() -> Reply:
-        minutes = _parse_minutes(parameters.get("minutes"))
-        return build_token_reply(await grant.issue(caller, parameters.get("scope"), minutes))
+        minutes = _parse_optional_minutes(parameters.get("minutes"))
+        return build_token_reply(await grant.issue_token(caller, parameters.get("scope"), minutes))
 
-    return caller, issue_token
+    return _TokenRequest(caller, issue_token)
 
 
-async def _authenticate_by_authorization_code(
-    client: ClientIdentification, parameters: Parameters
-) -> tuple[Principal, _Issue]:
+async def _authenticate_by_authorization_code(client: ClientIdentification, parameters: Parameters) -> _TokenRequest:
     """Return the principal who consented, and a function that redeems the authorization code for tokens."""
     grants = services().oauth.grants
     stored = await grants.require_grant_by_code(_get_public_client_id(client), parameters)
@@ -111,20 +122,20 @@ async def _authenticate_by_authorization_code(
     async def issue_tokens() -> Reply:
         return build_token_reply(*await grants.redeem_code(stored))
 
-    return await grants.require_principal(stored.grant, CredentialKind.AUTHORIZATION_CODE), issue_tokens
+    owner = await grants.require_principal(stored.grant, CredentialKind.AUTHORIZATION_CODE)
+    return _TokenRequest(owner, issue_tokens)
 
 
-async def _authenticate_by_refresh_token(
-    client: ClientIdentification, parameters: Parameters
-) -> tuple[Principal, _Issue]:
+async def _authenticate_by_refresh_token(client: ClientIdentification, parameters: Parameters) -> _TokenRequest:
     """Return the principal who consented, and a function that redeems the refresh token for new tokens."""
     grants, text = services().oauth.grants, parameters.require("refresh_token")
     stored = await grants.require_grant_by_refresh_token(_get_public_client_id(client), text)
 
     async def issue_tokens() -> Reply:
-        return build_token_reply(*await grants.refresh(stored, text, parameters.get("scope")))
+        return build_token_reply(*await grants.refresh_tokens(stored, text, parameters.get("scope")))
 
-    return await grants.require_principal(stored.grant, CredentialKind.REFRESH_TOKEN), issue_tokens
+    owner = await grants.require_principal(stored.grant, CredentialKind.REFRESH_TOKEN)
+    return _TokenRequest(owner, issue_tokens)
 
 
 def _get_public_client_id(client: ClientIdentification) -> str:
@@ -139,25 +150,25 @@ def _get_public_client_id(client: ClientIdentification) -> str:
 
 
 async def _issue_token_within_rate_limit(
-    call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
+    call: Call[Any, RawBody], request: _TokenRequest, parameters: Parameters
 ) -> Reply:
     """Issue a token unless its owner has exceeded the rate limit; add the rate-limit headers to the reply."""
-    async with services().rate_limits.admit(caller) as decision:
+    async with services().rate_limits.admit(request.owner) as decision:
         if decision.rejection is not None:
             reply = build_oauth_error_reply(decision.rejection)
         else:
             try:
-                check_resources(parameters, get_public_url(call.request))
-                reply = await issue()
+                check_resources_are_this_service(parameters, get_public_url(call.request))
+                reply = await request.issue_token()
             except OAuthError as error:
-                await _record_refusal(call, error)
+                await _count_oauth_error(call, error)
                 reply = build_oauth_error_reply(error)
         reply.headers.update(decision.headers)
         return reply
 
 
 @asynccontextmanager
-async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
+async def _count_oauth_errors_in_block(call: Call[Any, RawBody]) -> AsyncIterator[None]:
     """Context manager: if the block raises an OAuthError, count a refused request of the client; raise the error again.
 
     The counts of a client appear in its hourly audit events.
@@ -165,18 +176,18 @@ async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
     try:
         yield
     except OAuthError as error:
-        await _record_refusal(call, error)
+        await _count_oauth_error(call, error)
         raise
 
 
-async def _record_refusal(call: Call[Any, RawBody], error: OAuthError) -> None:
-    await services().oauth.refusals.record(await _get_known_client_id(call), error.error)
+async def _count_oauth_error(call: Call[Any, RawBody], error: OAuthError) -> None:
+    await services().oauth.refusals.record_refused_request(await _get_known_client_id_or_empty(call), error.error)
 
 
-async def _get_known_client_id(call: Call[Any, RawBody]) -> str:
+async def _get_known_client_id_or_empty(call: Call[Any, RawBody]) -> str:
     """Return the id of the OAuth client or API key in a request; empty if the workspace does not know the id."""
     try:
-        parameters = parse_form(call.request.media_type, call.request.body)
+        parameters = parse_form_parameters(call.request.media_type, call.request.body)
         client_id = identify_client(read_authorization_header(call.request), parameters).client_id
         if client_id in (await services().catalog.get_current_catalog()).oauth_clients:
             return client_id
@@ -185,11 +196,11 @@ async def _get_known_client_id(call: Call[Any, RawBody]) -> str:
         return ""
 
 
-def _parse_minutes(text: str | None) -> Decimal | None:
-    if text is None:
+def _parse_optional_minutes(minutes_text: str | None) -> Decimal | None:
+    if minutes_text is None:
         return None
     try:
-        return parse_minutes(text)
+        return parse_minutes(minutes_text)
     except ValueError as error:
         raise build_invalid_request_error(f"The parameter minutes {error}.") from None
 

@@ -119,7 +119,7 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
     if not has_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     body = call.body
-    redirect = await services().oauth.authorization.record_decision(
+    redirect = await services().oauth.authorization.record_consent_decision(
         call.principal,
         body.to_parameters(),
         get_public_url(call.request),
@@ -154,7 +154,7 @@ async def list_grants(call: Call) -> Reply:
 
     A grant is the consent of a member to a client. Callers with the right to manage keys get the grants of all members.
     """
-    grants = await services().oauth.grants.list_visible(call.principal)
+    grants = await services().oauth.grants.list_visible_grants(call.principal)
     return build_json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
 
 
@@ -170,7 +170,7 @@ async def end_grant(call: Call) -> Reply:
 
     A grant is the consent of a member to a client.
     """
-    await services().oauth.grants.end(call.principal, call.path["grantId"])
+    await services().oauth.grants.end_grant(call.principal, call.path["grantId"])
     return Reply(204)
 
 

@@ -60,9 +60,9 @@ class OpenApiCache:
         self._version = -1
         self._documents: OrderedDict[OpenApiKey, tuple[QueryColumns, SerializedOpenApi]] = OrderedDict()
 
-    def find_document(self, version: int, key: OpenApiKey, columns: QueryColumns) -> SerializedOpenApi | None:
+    def find_document(self, catalog_version: int, key: OpenApiKey, columns: QueryColumns) -> SerializedOpenApi | None:
         """Return the cached document; None if no document is cached for this catalog version, key and columns."""
-        if version != self._version or key not in self._documents:
+        if catalog_version != self._version or key not in self._documents:
             return None
         known, document = self._documents[key]
         # Unchanged columns are the same objects, so this comparison does not read them.
@@ -71,13 +71,15 @@ class OpenApiCache:
         self._documents.move_to_end(key)
         return document
 
-    def store_document(self, version: int, key: OpenApiKey, columns: QueryColumns, document: SerializedOpenApi) -> None:
+    def store_document(
+        self, catalog_version: int, key: OpenApiKey, columns: QueryColumns, document: SerializedOpenApi
+    ) -> None:
         """Cache an OpenAPI document; if its catalog version is newer, remove the documents of older versions."""
-        if version < self._version:
+        if catalog_version < self._version:
             return
-        if version > self._version:
+        if catalog_version > self._version:
             self._documents.clear()
-            self._version = version
+            self._version = catalog_version
         self._documents[key] = columns, document
         self._documents.move_to_end(key)
         while len(self._documents) > MAX_DOCUMENTS:
@@ -138,7 +140,7 @@ async def _get_or_build_document(principal: Principal) -> SerializedOpenApi:
     from shared.openapi.document import is_usable_by_caller, list_approved_queries  # noqa: PLC0415  slow, and other routes do not need it
 
     app, operations = services(), await load_operations(GROUPS)
-    features = {name for name in {one.feature for one in operations} if name and await app.features.has(name)}
+    features = {name for name in {one.feature for one in operations} if name and await app.features.has_feature(name)}
     usable = [operation for operation in operations if is_usable_by_caller(operation, principal, features)]
     catalog, server = await app.catalog.get_current_catalog(), app.settings.public_url
     queries = list_approved_queries(catalog)
@@ -160,13 +162,19 @@ def _build_document(
     principal: Principal,
     features: Collection[str],
     catalog: Catalog,
-    columns: Mapping[str, Sequence[Column] | None],
-    server: str,
+    columns_by_query: Mapping[str, Sequence[Column] | None],
+    server_url: str,
 ) -> SerializedOpenApi:
-    from shared.openapi.document import build_caller_document  # noqa: PLC0415  slow, and other routes do not need it
+    from shared.openapi.document import build_openapi_document_for_caller  # noqa: PLC0415  slow, and other routes do not need it
 
     return serialize_document(
-        build_caller_document(
-            operations, principal, features, catalog, columns, server=server, convert=serialize_path_item
+        build_openapi_document_for_caller(
+            operations,
+            principal,
+            features,
+            catalog,
+            columns_by_query,
+            server=server_url,
+            convert_path_item=serialize_path_item,
         )
     )

@@ -95,19 +95,21 @@ class StaticFiles:
             headers = {"Content-Type": _TYPES[".html"], "Content-Security-Policy": self._policy}
             return Reply(200, _MISSING_PAGE.encode(), headers)
 
-    async def build_file_reply(self, request: Request, name: str) -> Reply:
-        """Build the reply with a file; ``name`` is the file's path relative to the folder.
+    async def build_file_reply(self, request: Request, relative_path: str) -> Reply:
+        """Build the reply with a file; ``relative_path`` is the file's path relative to the folder.
 
         Raises:
             WorkspaceError: NOT_FOUND ``FILE_NOT_FOUND``.
         """
-        cached = self._cache.get(name) or await services().runtime.run_in_thread(self._read_file, name)
+        cached = self._cache.get(relative_path) or await services().runtime.run_in_thread(
+            self._find_and_cache_file, relative_path
+        )
         if cached is None:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "File not found.")
         headers = {
             "Content-Type": cached.content_type,
             "ETag": cached.etag,
-            "Cache-Control": _CACHE_FOR_EVER if name.startswith(HASHED) else "no-cache",
+            "Cache-Control": _CACHE_FOR_EVER if relative_path.startswith(HASHED) else "no-cache",
             "Vary": "Accept-Encoding",
             "Content-Security-Policy": self._policy,
             "Referrer-Policy": "no-referrer",
@@ -118,17 +120,17 @@ class StaticFiles:
             return Reply(200, cached.compressed, {**headers, "Content-Encoding": "gzip"})
         return Reply(200, cached.content, headers)
 
-    def _read_file(self, name: str) -> _CachedFile | None:
+    def _find_and_cache_file(self, relative_path: str) -> _CachedFile | None:
         # The name is looked up in the list of files and never becomes a path, which prevents path traversal.
         paths = {path.relative_to(self._folder).as_posix(): path for path in self._folder.rglob("*") if path.is_file()}
-        path = paths.get(name)
+        path = paths.get(relative_path)
         if path is None or path.suffix not in _TYPES:
             return None
         content = path.read_bytes()
         compressed = gzip.compress(content, mtime=0) if len(content) >= _SMALLEST_COMPRESSED else None
         etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-        self._cache[name] = _CachedFile(content, compressed, etag, _TYPES[path.suffix])
-        return self._cache[name]
+        self._cache[relative_path] = _CachedFile(content, compressed, etag, _TYPES[path.suffix])
+        return self._cache[relative_path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class ConsoleSignIn:
         }
 
 
-def build_console_sign_in(settings: Settings) -> ConsoleSignIn | None:
+def build_console_sign_in_if_configured(settings: Settings) -> ConsoleSignIn | None:
     """Return the console's Entra ID client; None unless tenant, audience and client id are all configured."""
     if not (settings.entra_tenant_id and settings.entra_audience and settings.entra_console_client_id):
         return None
@@ -225,7 +227,7 @@ async def console(call: Call) -> Reply:
 )
 async def console_config(_: Call) -> Reply:
     """Return the public sign-in settings of the web console."""
-    sign_in = build_console_sign_in(services().settings)
+    sign_in = build_console_sign_in_if_configured(services().settings)
     return build_json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
@@ -272,7 +274,7 @@ def _get_console_files() -> StaticFiles:
 
 
 def _build_console_content_security_policy(settings: Settings) -> str:
-    sign_in = build_console_sign_in(settings)
+    sign_in = build_console_sign_in_if_configured(settings)
     allowed = (
         _build_websocket_origin(settings.web_pubsub_endpoint),
         sign_in.origin if sign_in else "",
@@ -282,13 +284,13 @@ def _build_console_content_security_policy(settings: Settings) -> str:
     return STRICT_POLICY.format(origins=origins)
 
 
-def _build_origin(address: str) -> str:
+def _build_origin(url: str) -> str:
     """Return the origin of a URL; empty if the URL has no host."""
-    parts = urlsplit(address)
+    parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
-def _build_websocket_origin(endpoint: str) -> str:
+def _build_websocket_origin(http_url: str) -> str:
     """Convert an HTTP URL to its WebSocket origin (ws or wss); empty if the URL has no host."""
-    parts = urlsplit(endpoint)
+    parts = urlsplit(http_url)
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}" if parts.netloc else ""

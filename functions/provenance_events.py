@@ -22,7 +22,7 @@ from functions.provenance_replies import (
     build_csv_reply,
     build_export_file_name,
     build_record_list_reply,
-    compute_max_csv_size,
+    compute_max_csv_bytes,
 )
 from functions.reply_docs import provenance_events as replies
 from shared.auth.rights import AccessRight
@@ -64,7 +64,7 @@ async def _check_selected_chain(
 
 async def _check_verification_request(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
     with faults.collect_raised_error():
-        _parse_record_id(call.body)
+        _parse_record_id_if_requested(call.body)
     check_target_and_scope(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
@@ -77,7 +77,7 @@ async def _check_proof_query(call: Call[ProofQuery], faults: ValidationErrors) -
         faults.add(build_invalid_field_error("sequence", "exactly one of sequence and from is required"))
 
 
-def _parse_record_id(body: VerifyBody) -> int | None:
+def _parse_record_id_if_requested(body: VerifyBody) -> int | None:
     """Return the sequence number of the record that the property RecordID requests; None if it requests none."""
     return parse_requested_sequence(body.model_dump(by_alias=True, exclude_unset=True))
 
@@ -148,13 +148,13 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
 
     With RecordID, the reply also contains that record and its recomputed digest.
     """
-    sequence = _parse_record_id(call.body)
+    sequence = _parse_record_id_if_requested(call.body)
     chain = resolve_chain_to_read(call.query.target, call.body.scope_key)
     monotonic = services().runtime.monotonic
     started = monotonic()
     verdict = await services().provenance.verifier.verify(chain, sequence)
     record_histogram_value("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
-    return build_json_reply(verdict.to_reply(chain))
+    return build_json_reply(verdict.to_reply_json(chain))
 
 
 @GROUP.endpoint(
@@ -180,7 +180,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
             chain,
             filters,
             limit=limit,
-            measure_size=compute_max_csv_size if as_csv else None,
+            measure_bytes=compute_max_csv_bytes if as_csv else None,
             runtime=services().runtime,
         )
     build_reply = build_csv_reply if as_csv else build_record_list_reply

@@ -28,7 +28,7 @@ _TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with
 def _parse_sequence_number(text: str) -> int:
     if not _SIGNED_NUMBER.fullmatch(text):
         raise ValueError("must be a whole number")
-    return _parse_and_clamp_number(text)
+    return _parse_and_clamp_to_stored_range(text)
 
 
 SequenceOrSize = Annotated[
@@ -153,7 +153,7 @@ class ProofQuery(CheckpointQuery):
     size: SequenceOrSize = Field(None, description="Size of the checkpoint; required.")
 
 
-def _parse_and_clamp_number(text: str) -> int:
+def _parse_and_clamp_to_stored_range(text: str) -> int:
     """Parse a whole number.
 
     A number beyond the range of the audit stores is replaced by the nearest number in that range.
@@ -171,16 +171,16 @@ class LenientParser:
 
     ignored: list[str] = field(default_factory=list)
 
-    def parse_number(self, name: str, text: str | None, *, minimum: int, default: int) -> int:
+    def parse_number(self, parameter_name: str, text: str | None, *, minimum: int, default: int) -> int:
         """Return a parameter as a whole number, or the default if the parameter is missing, invalid or too small."""
         if text is None:
             return default
         if _NUMBER.fullmatch(text) and int(text) >= minimum:
-            return _parse_and_clamp_number(text)
-        self.ignored.append(name)
+            return _parse_and_clamp_to_stored_range(text)
+        self.ignored.append(parameter_name)
         return default
 
-    def parse_iso_timestamp(self, name: str, text: str | None) -> str:
+    def parse_iso_timestamp(self, parameter_name: str, text: str | None) -> str:
         """Return a query parameter as a timestamp in the format of audit records; empty if it is missing or invalid."""
         if text is None:
             return ""
@@ -188,7 +188,7 @@ class LenientParser:
             # A plus sign that the client did not percent-encode was decoded as a space.
             return format_rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper())))
         except ValueError:
-            self.ignored.append(name)
+            self.ignored.append(parameter_name)
             return ""
 
     def parse_range_filters(self, query: WindowQuery) -> Filters:

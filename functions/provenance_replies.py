@@ -17,7 +17,7 @@ from shared.provenance.hash_rule import RECORD_ID_DIGITS, get_filter_fields
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record, record_to_json
-from shared.text_formats.csv_cells import escape_formula
+from shared.text_formats.csv_cells import escape_csv_formula
 from shared.wiring import services
 
 CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
@@ -60,13 +60,13 @@ async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: Len
     return reply
 
 
-def compute_max_csv_size(record: ChainRecord) -> int:
+def compute_max_csv_bytes(record: ChainRecord) -> int:
     """Return an upper limit for the size in bytes of a record as CSV; the record may be damaged."""
     try:
         content = orjson.loads(record.canonical)
     except ValueError:
         content = None
-    cells = _build_cells(content) if isinstance(content, dict) else []
+    cells = _build_csv_cells(content) if isinstance(content, dict) else []
     # The writer doubles quotation marks.
     cells_size = sum(2 * len(cell.encode()) for cell in cells)
     return cells_size + len(CSV_COLUMNS) * len("'',") + len("\r\n") + RECORD_ID_DIGITS + len(record.hash)
@@ -87,12 +87,12 @@ def _format_records_as_csv_text(records: Sequence[ChainRecord]) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
-        writer.writerow(_build_cells(parse_record(record.canonical, record.hash)))
+        writer.writerow(_build_csv_cells(parse_record(record.canonical, record.hash)))
     return text.getvalue()
 
 
-def _build_cells(content: Mapping[str, Any]) -> list[str]:
+def _build_csv_cells(content: Mapping[str, Any]) -> list[str]:
     # The stored filter fields are not used: the hash does not cover them, so a writer to the store could forge them.
     members = {**content, **get_filter_fields(content)}
     values = (members.get(name) for name in CSV_COLUMNS)
-    return ["" if value is None else escape_formula(str(value)) for value in values]
+    return ["" if value is None else escape_csv_formula(str(value)) for value in values]

@@ -33,17 +33,17 @@ def has_known_host(request: Request) -> bool:
     return is_allowed_host(request.headers.get("host", ""), services().settings.list_accepted_hosts())
 
 
-def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
+def is_allowed_host(host_header: str, allowed_hosts: Collection[str]) -> bool:
     """Return whether a Host header names an allowed host.
 
     Args:
-        host: value of the Host header; empty if the header is missing.
-        hosts: allowed hosts: ``name`` or ``name:port`` for this exact value, or ``name:*`` for any port.
+        host_header: value of the Host header; empty if the header is missing.
+        allowed_hosts: allowed hosts: ``name`` or ``name:port`` for this exact value, or ``name:*`` for any port.
     """
-    if host in hosts:
-        return not host.endswith(ANY_PORT)
-    found = _PORT.fullmatch(host)
-    return found is not None and found[1] + ANY_PORT in hosts
+    if host_header in allowed_hosts:
+        return not host_header.endswith(ANY_PORT)
+    found = _PORT.fullmatch(host_header)
+    return found is not None and found[1] + ANY_PORT in allowed_hosts
 
 
 def build_misdirected_reply(trace_id: str) -> Reply:

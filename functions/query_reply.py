@@ -12,8 +12,8 @@ from shared.conditional_requests import UNCONDITIONAL, Condition
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
-from shared.text_formats.csv_cells import escape_formula
-from shared.text_formats.serialisation import serialise_json, serialise_rows, to_json_text
+from shared.text_formats.csv_cells import escape_csv_formula
+from shared.text_formats.serialisation import iterate_json_parts_of_rows, serialise_json, to_json_text
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.results import QueryResult
 from shared.wiring import services
@@ -68,18 +68,18 @@ def _list_column_values(result: QueryResult) -> Sequence[list[Any]]:
     return [[row[column.name] for row in result.rows] for column in result.columns]
 
 
-def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
+def _to_arrow_times(cells: list[Any], arrow_type: Any) -> Any:
     """Convert a list of times in the service's format to an Arrow array.
 
     Converting the whole list in one call is ten times as fast as converting each time separately.
     """
     import pyarrow as pa  # noqa: PLC0415  as above
 
-    return pa.array(cells, pa.string()).cast(kind)
+    return pa.array(cells, pa.string()).cast(arrow_type)
 
 
-def _convert_cells_for_arrow(kind: str, cells: Iterable[Any]) -> list[Any]:
-    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_arrow_cell_text)
+def _convert_cells_for_arrow(kusto_type: str, cells: Iterable[Any]) -> list[Any]:
+    convert: Callable[[Any], Any] = _CONVERTERS.get(kusto_type, _to_arrow_cell_text)
     return [None if cell is None else convert(cell) for cell in cells]
 
 
@@ -159,7 +159,7 @@ async def build_query_reply(
         condition: condition of the header If-None-Match.
     """
     media_type = _choose_media_type(request, row_format)
-    size = _estimate_reply_size(result, media_type)
+    size = _estimate_reply_characters(result, media_type)
     rows, etag = await services().runtime.run_in_thread_if_large(
         size, _serialise_rows_and_compute_etag, result, media_type
     )
@@ -175,7 +175,7 @@ async def build_query_reply(
     return Reply(200, b"".join(rows), {"Content-Type": content_type, **headers})
 
 
-def _estimate_reply_size(result: QueryResult, media_type: str) -> int:
+def _estimate_reply_characters(result: QueryResult, media_type: str) -> int:
     """Estimate the size of a reply with rows, to decide whether it is built in a worker thread."""
     if media_type in _COLUMNAR:
         return LARGE  # the first import of the library takes too long for the event loop
@@ -185,13 +185,13 @@ def _estimate_reply_size(result: QueryResult, media_type: str) -> int:
 def _serialise_rows_and_compute_etag(result: QueryResult, media_type: str) -> tuple[list[bytes], str]:
     """Serialise the rows of a query's result in a media type; return the parts of the bytes and their ETag."""
     if media_type == JSON:
-        parts = [b"[", *serialise_rows(result.rows, result.size), b"]"]
+        parts = [b"[", *iterate_json_parts_of_rows(result.rows, result.size), b"]"]
     else:
         parts = [_WRITERS[media_type](result)]
     return parts, _compute_etag(result, media_type, parts)
 
 
-def _build_json_document(result: QueryResult, rows: Sequence[bytes]) -> bytes:
+def _build_json_document(result: QueryResult, json_row_parts: Sequence[bytes]) -> bytes:
     approval = result.approval
     document: dict[str, Any] = {
         "governance": {
@@ -204,7 +204,7 @@ def _build_json_document(result: QueryResult, rows: Sequence[bytes]) -> bytes:
     }
     if result.visualization is not None:
         document["visualization"] = result.visualization
-    timing: dict[str, Any] = {"executionTimeMs": _round_execution_time(result)}
+    timing: dict[str, Any] = {"executionTimeMs": _round_execution_milliseconds(result)}
     if result.from_cache is not None:
         timing |= {"fromCache": result.from_cache, "asOf": format_rfc3339(result.executed_at)}
     # The rows are inserted as bytes, because they are already serialised for the ETag.
@@ -212,17 +212,17 @@ def _build_json_document(result: QueryResult, rows: Sequence[bytes]) -> bytes:
     # Spaces make the replies to identical requests equally long, for clients that compare lengths.
     tail = serialise_json(timing)[1:-1].ljust(_TIMING_BYTES)
     # Parts are joined only once, because each copy of a large reply blocks the other threads.
-    return b"".join((head, b',"results":', *rows, b",", serialise_json(document)[1:-1], b",", tail, b"}"))
+    return b"".join((head, b',"results":', *json_row_parts, b",", serialise_json(document)[1:-1], b",", tail, b"}"))
 
 
-def _round_execution_time(result: QueryResult) -> float:
+def _round_execution_milliseconds(result: QueryResult) -> float:
     return round(result.execution_ms, 3)
 
 
 def _build_execution_headers(result: QueryResult) -> dict[str, str]:
     headers = {
         "x-query-executed-at": format_rfc3339(result.executed_at),
-        "x-query-execution-time-ms": str(_round_execution_time(result)),
+        "x-query-execution-time-ms": str(_round_execution_milliseconds(result)),
         "x-query-truncated": str(result.truncated).lower(),
     }
     if result.from_cache is not None:
@@ -234,7 +234,7 @@ def _build_execution_headers(result: QueryResult) -> dict[str, str]:
     return headers
 
 
-def _compute_etag(result: QueryResult, media_type: str, rows: Sequence[bytes]) -> str:
+def _compute_etag(result: QueryResult, media_type: str, serialised_parts: Sequence[bytes]) -> str:
     """Compute a weak ETag from the rows and the approval of the query, but not from the time of execution."""
     approval = result.approval and (result.approval.approved_by, format_rfc3339(result.approval.approved_at))
     columns = [(column.name, column.type) for column in result.columns]
@@ -242,7 +242,7 @@ def _compute_etag(result: QueryResult, media_type: str, rows: Sequence[bytes]) -
     if media_type == JSON and result.visualization is not None:
         identity.append(result.visualization)
     digest = hashlib.blake2b(serialise_json(identity), digest_size=16)
-    for part in rows:
+    for part in serialised_parts:
         digest.update(part)
     return f'W/"{digest.hexdigest()}"'
 
@@ -259,7 +259,7 @@ def to_csv(result: QueryResult) -> bytes:
         (column.name, _format_csv_cell_and_escape_formula if column.type in _TEXT_TYPES else _format_csv_cell)
         for column in result.columns
     ]
-    writer.writerow([escape_formula(name) for name, _ in cells])
+    writer.writerow([escape_csv_formula(name) for name, _ in cells])
     for row in result.rows:
         values = [cell(row[name]) for name, cell in cells]
         if any(isinstance(value, str) and len(value) > _LONG_CELL for value in values):
@@ -275,11 +275,14 @@ def _format_and_quote_csv_cell(value: Any) -> str:
     return '"{}"'.format(text.replace('"', '""')) if any(mark in text for mark in ',"\r\n') else text
 
 
-def _format_csv_cell_and_escape_formula(value: Any) -> Any:
-    return escape_formula(value) if isinstance(value, str) else _format_csv_cell(value)
+type _CsvCell = str | int | float | None
 
 
-def _format_csv_cell(value: Any) -> Any:
+def _format_csv_cell_and_escape_formula(value: Any) -> _CsvCell:
+    return escape_csv_formula(value) if isinstance(value, str) else _format_csv_cell(value)
+
+
+def _format_csv_cell(value: Any) -> _CsvCell:
     if isinstance(value, bool):
         return "true" if value else "false"
     return to_json_text(value) if isinstance(value, dict | list) else value

@@ -15,7 +15,7 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.provenance.cose import compute_content_etag, encode_key_set
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, format_record_id, sequence_from_record_id
-from shared.provenance.receipt_names import build_receipt_name
+from shared.provenance.receipt_names import build_receipt_file_name
 from shared.provenance.selection import check_target_and_scope, resolve_chain_to_read
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
@@ -117,7 +117,7 @@ async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
     }
     if condition.is_not_modified(headers["ETag"]):
         return Reply(304, b"", headers)
-    file = {"Content-Disposition": f'attachment; filename="{build_receipt_name(chain, name)}"'}
+    file = {"Content-Disposition": f'attachment; filename="{build_receipt_file_name(chain, name)}"'}
     return Reply(200, content, {"Content-Type": MEDIA_TYPE, **file, **headers})
 
 

@@ -26,45 +26,50 @@ class SerializedItems[Version: tuple[Any, ...]]:
         self._cache: dict[str, tuple[Version, bytes]] = {}
 
     async def serialize(
-        self, versions: Sequence[tuple[str, Version]], max_cached_texts: int, runtime: Runtime
+        self, keyed_versions: Sequence[tuple[str, Version]], max_cached_texts: int, runtime: Runtime
     ) -> list[bytes]:
         """Return the JSON texts of catalog items; a text is built again only if the item's version has changed.
 
         Args:
-            versions: key and current version of each item.
+            keyed_versions: key and current version of each item.
             max_cached_texts: maximum number of cached texts, usually the number of items in the catalog. If the cache
                 has more texts, it contains texts of removed items, and it is emptied.
             runtime: source of worker threads.
         """
         if len(self._cache) > max_cached_texts:
             self._cache.clear()
-        found = [self._find_text(key, version) for key, version in versions]
-        missing = [pair for pair, text in zip(versions, found, strict=True) if text is None]
+        found = [self._find_cached_json_text(key, version) for key, version in keyed_versions]
+        missing = [pair for pair, text in zip(keyed_versions, found, strict=True) if text is None]
         if not missing:
             return [text for text in found if text is not None]
         if len(missing) < MIN_IN_THREAD:
-            self._add_texts(missing)
+            self._serialize_and_cache(missing)
         else:
-            await runtime.run_in_thread(self._add_texts, missing)
+            await runtime.run_in_thread(self._serialize_and_cache, missing)
         # Another request can replace a text meanwhile, if the catalog has changed.
-        return [self._find_text(key, version) or serialise_json(self._to_json(version)) for key, version in versions]
+        return [
+            self._find_cached_json_text(key, version) or serialise_json(self._to_json(version))
+            for key, version in keyed_versions
+        ]
 
-    def _find_text(self, key: str, version: Version) -> bytes | None:
+    def _find_cached_json_text(self, key: str, version: Version) -> bytes | None:
         cached = self._cache.get(key)
         # Parts of a version that did not change are the same objects, which makes the comparison fast.
         return cached[1] if cached is not None and cached[0] == version else None
 
-    def _add_texts(self, versions: Sequence[tuple[str, Version]]) -> None:
-        for key, version in versions:
+    def _serialize_and_cache(self, keyed_versions: Sequence[tuple[str, Version]]) -> None:
+        for key, version in keyed_versions:
             self._cache[key] = version, serialise_json(self._to_json(version))
 
 
-def build_serialized_list_reply(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:
+def build_serialized_list_reply(
+    property_name: str, json_texts: Sequence[bytes], cursor_property: Mapping[str, str]
+) -> Reply:
     """Build the reply with a page of items that are already serialised as JSON texts.
 
     Args:
-        name: name of the property that contains the items.
-        texts: JSON text of each item.
-        cursor: dictionary with the reply's property `cursor`; empty if no page follows.
+        property_name: name of the property that contains the items.
+        json_texts: JSON text of each item.
+        cursor_property: dictionary with the reply's property `cursor`; empty if no page follows.
     """
-    return build_json_reply({name: orjson.Fragment(b"[%b]" % b",".join(texts)), **cursor})
+    return build_json_reply({property_name: orjson.Fragment(b"[%b]" % b",".join(json_texts)), **cursor_property})

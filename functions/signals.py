@@ -9,7 +9,7 @@ from shared.catalog.models import Connection
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
-from shared.telemetry.signals import infer_signals
+from shared.telemetry.signals import propose_signals_as_json
 from shared.warm_queries.ports import EngineQuery, EngineResult
 from shared.warm_queries.results import to_row_objects
 from shared.wiring import services
@@ -48,32 +48,34 @@ async def infer_connection_signals(call: Call) -> Reply:
     newest = await _query_newest_payloads(connection.lookup, _LAST_DAY)
     if not newest.rows:
         newest = await _query_newest_payloads(connection.lookup, "")
-    return build_json_reply(await services().runtime.run_in_thread(_propose_signals, newest))
+    return build_json_reply(await services().runtime.run_in_thread(_infer_signals_as_json, newest))
 
 
-def _propose_signals(newest: EngineResult) -> dict[str, Any]:
-    payloads = [row["Payload"] for row in to_row_objects(newest.columns, newest.rows)]
+def _infer_signals_as_json(newest_payloads: EngineResult) -> dict[str, Any]:
+    payloads = [row["Payload"] for row in to_row_objects(newest_payloads.columns, newest_payloads.rows)]
     payloads = [payload for payload in payloads if isinstance(payload, dict)]
-    return {"messages": len(payloads), "signals": infer_signals(payloads)}
+    return {"messages": len(payloads), "signals": propose_signals_as_json(payloads)}
 
 
-async def _require_connection(lookup: str) -> Connection:
+async def _require_connection(connection_lookup: str) -> Connection:
     catalog = await services().catalog.get_current_catalog()
-    if lookup not in catalog.connections:
-        raise build_connection_not_found_error(lookup)
-    return catalog.connections[lookup].value
+    if connection_lookup not in catalog.connections:
+        raise build_connection_not_found_error(connection_lookup)
+    return catalog.connections[connection_lookup].value
 
 
-async def _query_newest_payloads(lookup: str, period: str) -> EngineResult:
+async def _query_newest_payloads(connection_lookup: str, period_kql: str) -> EngineResult:
     """Return the newest payloads of a connection; fewer if the engine rejects the result as too large."""
     engine = services().queries.engine
     try:
-        return await engine.execute(_build_payload_query(lookup, period, _MESSAGES))
+        return await engine.execute(_build_payload_query(connection_lookup, period_kql, _MESSAGES))
     except WorkspaceError as error:
         if error.code != _TOO_LARGE:
             raise
-        return await engine.execute(_build_payload_query(lookup, period, _LARGE_MESSAGES))
+        return await engine.execute(_build_payload_query(connection_lookup, period_kql, _LARGE_MESSAGES))
 
 
-def _build_payload_query(lookup: str, period: str, limit: int) -> EngineQuery:
-    return EngineQuery(_KQL.format(period=period, limit=limit), {"lookup": lookup}, limit, _TIMEOUT_SECONDS)
+def _build_payload_query(connection_lookup: str, period_kql: str, max_rows: int) -> EngineQuery:
+    return EngineQuery(
+        _KQL.format(period=period_kql, limit=max_rows), {"lookup": connection_lookup}, max_rows, _TIMEOUT_SECONDS
+    )

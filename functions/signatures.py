@@ -21,11 +21,11 @@ GROUP = Group("signatures")
 _CURSOR: Final = ListCursor("signatures", (str,), str, ("userId", "from", "to"))
 
 
-def _parse_time(text: Any) -> Any:
+def _parse_time_if_text(text: Any) -> Any:
     return parse_rfc3339(text) if isinstance(text, str) else text
 
 
-Time = Annotated[AwareDatetime | None, BeforeValidator(_parse_time)]
+Time = Annotated[AwareDatetime | None, BeforeValidator(_parse_time_if_text)]
 
 
 class SignaturesQuery(PageQuery):
@@ -59,7 +59,7 @@ async def _check_signatures_query(call: Call[SignaturesQuery], faults: Validatio
         and query.start > query.end
     ):
         faults.add(build_invalid_field_error("from", "must not be after `to`"))
-    _CURSOR.collect_errors(faults, query.cursor, query.cursor_filter_text)
+    _CURSOR.add_cursor_error_if_invalid(faults, query.cursor, query.cursor_filter_text)
 
 
 @GROUP.endpoint(

@@ -10,9 +10,9 @@ from functions.catalog_items import (
     build_item_reply,
     check_conditional_headers,
     check_lookup,
-    describe_last_change,
-    get_administration,
     get_caller,
+    get_catalog_administration,
+    last_change_to_json,
 )
 from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
@@ -63,10 +63,10 @@ async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     page, cursor = select_page("surfaces", catalog.surfaces, call.query)
     queries = _group_query_lookups_by_surface(catalog)
 
-    def describe_surface(lookup: str) -> dict[str, Any]:
+    def surface_to_json(lookup: str) -> dict[str, Any]:
         return _surface_to_json(catalog.items[ItemKind.SURFACE, lookup], catalog.surfaces[lookup].value, queries)
 
-    return await build_item_list_reply("surfaces", page, cursor, describe_surface)
+    return await build_item_list_reply("surfaces", page, cursor, surface_to_json)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.SURFACE_READ)
@@ -78,13 +78,19 @@ async def read_surface(call: Call) -> Reply:
     catalog = await services().catalog.get_current_catalog()
     if call.path["lookup"] not in catalog.surfaces:
         raise build_surface_not_found_error(call.path["lookup"])
-    return build_item_reply(await _describe_surface(catalog.items[ItemKind.SURFACE, call.path["lookup"]]))
+    return build_item_reply(
+        await _find_queries_and_build_surface_json(catalog.items[ItemKind.SURFACE, call.path["lookup"]])
+    )
 
 
-async def _read_current_surface(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_surface(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored surface as JSON; if it does not exist, only its lookup and an empty list of queries."""
-    item = await get_administration().find(ItemKind.SURFACE, path["lookup"])
-    return {"lookup": path["lookup"], "queries": []} if item is None else await _describe_surface(item)
+    item = await get_catalog_administration().find(ItemKind.SURFACE, path_parameters["lookup"])
+    return (
+        {"lookup": path_parameters["lookup"], "queries": []}
+        if item is None
+        else await _find_queries_and_build_surface_json(item)
+    )
 
 
 async def _check_surface(call: Call[Any, SurfaceBody], faults: ValidationErrors) -> None:
@@ -118,10 +124,10 @@ async def put_surface(call: Call[Any, SurfaceBody]) -> Reply:
     """
     lookup, body = call.path["lookup"], call.body
     made = Surface(lookup=lookup, name=body.name, description=body.description, connections=tuple(body.connections))
-    replaced = await get_administration().put(
+    replaced = await get_catalog_administration().put(
         get_caller(call), ItemKind.SURFACE, lookup, lambda _: made, parse_conditional_headers(call.request)
     )
-    return build_item_reply(await _describe_surface(replaced.item), is_new=replaced.is_new)
+    return build_item_reply(await _find_queries_and_build_surface_json(replaced.item), is_new=replaced.is_new)
 
 
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.SURFACE_DELETED)
@@ -131,7 +137,7 @@ async def delete_surface(call: Call) -> Reply:
     A surface is a named group of data connections, a warm query a saved KQL query.
     """
     lookup, condition = call.path["lookup"], parse_conditional_headers(call.request)
-    await get_administration().delete(get_caller(call), ItemKind.SURFACE, lookup, condition)
+    await get_catalog_administration().delete(get_caller(call), ItemKind.SURFACE, lookup, condition)
     return Reply(204)
 
 
@@ -143,12 +149,18 @@ def _group_query_lookups_by_surface(catalog: Catalog) -> dict[str, list[str]]:
     return grouped
 
 
-async def _describe_surface(item: CatalogItem) -> dict[str, Any]:
+async def _find_queries_and_build_surface_json(item: CatalogItem) -> dict[str, Any]:
     surface = Surface.model_validate(item.definition)
     return _surface_to_json(
         item, surface, _group_query_lookups_by_surface(await services().catalog.get_current_catalog())
     )
 
 
-def _surface_to_json(item: CatalogItem, surface: Surface, queries: Mapping[str, list[str]]) -> dict[str, Any]:
-    return {**surface.model_dump(mode="json"), "queries": queries.get(item.key, []), **describe_last_change(item)}
+def _surface_to_json(
+    item: CatalogItem, surface: Surface, query_lookups_by_surface: Mapping[str, list[str]]
+) -> dict[str, Any]:
+    return {
+        **surface.model_dump(mode="json"),
+        "queries": query_lookups_by_surface.get(item.key, []),
+        **last_change_to_json(item),
+    }

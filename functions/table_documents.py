@@ -12,7 +12,7 @@ from functions.reply_docs import containers as replies
 from shared.auth.rights import AccessRight
 from shared.data_stores.documents import WrittenDocument
 from shared.data_stores.models import MISSING, PartitionValue, StoredDocument
-from shared.data_stores.partition_keys import ID_PATH, validate_partition_key
+from shared.data_stores.partition_keys import ID_PATH, require_valid_partition_key
 from shared.data_stores.tables import TableAddress
 from shared.errors import WorkspaceError
 from shared.http.messages import JSON, Reply
@@ -56,17 +56,19 @@ class PartitionQuery(BaseModel):
     @classmethod
     def _check_partition_key(cls, text: str | None, info: ValidationInfo) -> str | None:
         if text is not None and "key_type" in info.data:
-            _parse_partition(text, info.data["key_type"])
+            _parse_partition_key(text, info.data["key_type"])
         return text
 
     def get_partition_key_value(self) -> PartitionValue:
         """Return the value of the partition key, or ``MISSING`` if the request contains none."""
-        return MISSING if self.partition_key is None else _parse_partition(self.partition_key, self.key_type)
+        return MISSING if self.partition_key is None else _parse_partition_key(self.partition_key, self.key_type)
 
 
-def _parse_partition(text: str, key_type: KeyType) -> PartitionValue:
+def _parse_partition_key(key_text: str, key_type: KeyType) -> PartitionValue:
     try:
-        return validate_partition_key(parse_json(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
+        return require_valid_partition_key(
+            parse_json(key_text.encode()) if key_type is KeyType.JSON else key_text, "partitionKey"
+        )
     except WorkspaceError as error:
         raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 
@@ -120,7 +122,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
 async def create_document(call: Call[Any, Document]) -> Reply:
     """Create a document; the service assigns an id if the document has none."""
     created = await services().data_stores.documents.create(
-        _get_table_address(call), call.body, size=len(call.request.body)
+        _get_table_address(call), call.body, body_size_bytes=len(call.request.body)
     )
     return _build_document_reply(created.stored, 201, {"Location": _build_document_url(call, created)})
 
@@ -161,7 +163,7 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
         call.query.get_partition_key_value(),
         call.body,
         condition,
-        size=len(call.request.body),
+        body_size_bytes=len(call.request.body),
     )
     return _build_document_reply(stored)
 

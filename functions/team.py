@@ -11,9 +11,9 @@ from functions.catalog_items import (
     build_item_list_reply,
     build_item_reply,
     check_conditional_headers,
-    describe_last_change,
-    get_administration,
     get_caller,
+    get_catalog_administration,
+    last_change_to_json,
 )
 from functions.conditions import parse_conditional_headers
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
@@ -61,10 +61,10 @@ async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     catalog = await services().catalog.get_current_catalog()
     page, cursor = select_page("members", catalog.members, call.query)
 
-    def describe_member(key: str) -> dict[str, Any]:
+    def member_to_json(key: str) -> dict[str, Any]:
         return _member_to_json(catalog.items[ItemKind.MEMBER, key], catalog.members[key])
 
-    return await build_item_list_reply("members", page, cursor, describe_member)
+    return await build_item_list_reply("members", page, cursor, member_to_json)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.MEMBER_READ)
@@ -77,10 +77,10 @@ async def read_member(call: Call) -> Reply:
     return build_item_reply(_member_to_json(catalog.items[ItemKind.MEMBER, member.id], member))
 
 
-async def _read_current_member(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_member(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored member as JSON with its read-only properties; only its id if the member does not exist."""
-    item = await get_administration().find(ItemKind.MEMBER, path["id"])
-    return {"id": path["id"]} if item is None else _describe_member(item)
+    item = await get_catalog_administration().find(ItemKind.MEMBER, path_parameters["id"])
+    return {"id": path_parameters["id"]} if item is None else _parse_member_and_build_json(item)
 
 
 async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -> None:
@@ -114,15 +114,17 @@ async def put_member(call: Call[Any, MemberBody]) -> Reply:
     """
     condition = parse_conditional_headers(call.request)
     build = partial(_build_member, call.path["id"], call.body)
-    replaced = await get_administration().put(get_caller(call), ItemKind.MEMBER, call.path["id"], build, condition)
-    return build_item_reply(_describe_member(replaced.item), is_new=replaced.is_new)
+    replaced = await get_catalog_administration().put(
+        get_caller(call), ItemKind.MEMBER, call.path["id"], build, condition
+    )
+    return build_item_reply(_parse_member_and_build_json(replaced.item), is_new=replaced.is_new)
 
 
 @GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.TEAM_MANAGE, docs=replies.MEMBER_DELETED)
 async def delete_member(call: Call) -> Reply:
     """Remove a member and revoke its credentials; the id cannot be used again."""
     condition = parse_conditional_headers(call.request)
-    await get_administration().delete(get_caller(call), ItemKind.MEMBER, call.path["id"], condition)
+    await get_catalog_administration().delete(get_caller(call), ItemKind.MEMBER, call.path["id"], condition)
     return Reply(204)
 
 
@@ -147,10 +149,10 @@ def _build_member(member_id: str, body: MemberBody, stored_member: Mapping[str, 
     )
 
 
-def _describe_member(item: CatalogItem) -> dict[str, Any]:
+def _parse_member_and_build_json(item: CatalogItem) -> dict[str, Any]:
     return _member_to_json(item, Member.model_validate(select_known_rights_of_member(item.definition)))
 
 
 def _member_to_json(item: CatalogItem, member: Member) -> dict[str, Any]:
-    described = {name: value for name, value in describe_last_change(item).items() if name != "createdAt"}
+    described = {name: value for name, value in last_change_to_json(item).items() if name != "createdAt"}
     return {**member.model_dump(mode="json"), "accessRights": sorted(member.access_rights), **described}

@@ -11,7 +11,7 @@ from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
 from shared.telemetry.message_parser import MAX_MESSAGES
-from shared.text_formats.strict_json import find_invalid_element, parse_body
+from shared.text_formats.strict_json import find_invalid_element_index, parse_json_body
 from shared.wiring import services
 
 GROUP = Group("telemetry")
@@ -86,17 +86,19 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     """Accept telemetry messages for a data connection: one, an array of up to 500, or up to 5,000 NDJSON lines."""
     service, lookup, text = services().telemetry.service, call.path["lookup"], call.request.body
     binding = call.principal.binding
-    await service.check_connection_allowed(lookup, binding)
+    await service.check_may_send_to_connection(lookup, binding)
     if call.request.media_type in _NDJSON_TYPES:
-        return build_json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
+        return build_json_reply({"accepted": await service.accept_and_count_lines(lookup, text, binding=binding)}, 202)
     try:
-        body = await parse_body(text, services().runtime, keeps_long_integers=True)
+        body = await parse_json_body(text, services().runtime, keeps_long_integers=True)
     except ValueError as error:
-        index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text, MAX_MESSAGES)
+        index = await services().runtime.run_in_thread_if_large(
+            len(text), find_invalid_element_index, text, MAX_MESSAGES
+        )
         field = "body" if index is None else f"[{index}]"
         raise build_invalid_field_error(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
     return build_json_reply(
-        {"accepted": await service.accept_messages(lookup, body, size=len(text), binding=binding)}, 202
+        {"accepted": await service.accept_and_count_messages(lookup, body, body_bytes=len(text), binding=binding)}, 202
     )
 
 

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from functions.idempotency import call_once_per_key, derive_secret_seed
+from functions.idempotency import call_handler_once_per_idempotency_key, derive_secret_seed
 from functions.reply_docs.tokens import (
     CREATED_DOCS,
     IDENTITY_DOCS,
@@ -120,7 +120,7 @@ class NewKeyBody(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def check_devices(self) -> Self:
+    def check_devices_and_rights(self) -> Self:
         """Reject `devices` without `connections`, and an empty list of rights for a bound key."""
         if self.devices is not None and self.connections is None:
             raise ValueError("`devices` requires `connections`")
@@ -173,11 +173,11 @@ async def revoke_token(call: Call) -> Reply:
     return Reply(204)
 
 
-async def _check_binding(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
+async def _check_new_key_binding(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
     await _check_connections_exist(call, faults)
     if faults.has_valid_fields("connections", "devices") and (binding := call.body.binding) is not None:
         with faults.collect_raised_error():
-            binding.check_size()
+            binding.check_size_for_token()
 
 
 async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
@@ -194,7 +194,7 @@ async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: Validati
     "workspace/api/keys",
     access=Access.KEYS,
     body=NewKeyBody,
-    check=_check_binding,
+    check=_check_new_key_binding,
     rejects=frozenset(CredentialRestriction),
     docs=CREATED_DOCS,
 )
@@ -207,14 +207,14 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     call.principal.require_not_delegated()
     call.principal.require_no_connection_binding()
     # A retry must not give a key to other persons than those who are stored as the key's creators.
-    origin = await services().access.lineage.describe_origin(call.principal)
-    return await call_once_per_key(call, _create_key, origin)
+    origin = await services().access.lineage.describe_persons_who_may_know_credential(call.principal)
+    return await call_handler_once_per_idempotency_key(call, _create_key_and_build_reply, origin)
 
 
-async def _create_key(call: Call[Any, NewKeyBody]) -> Reply:
+async def _create_key_and_build_reply(call: Call[Any, NewKeyBody]) -> Reply:
     body, seed = call.body, await derive_secret_seed(call)
     # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
-    async with services().signatures.signing.count_refusals_in_block(call.principal, {Kind.UNAUTHENTICATED}):
+    async with services().signatures.signing.record_refusals_in_block(call.principal, {Kind.UNAUTHENTICATED}):
         issued = await services().access.api_keys.create(
             call.principal,
             body.name,
@@ -269,7 +269,7 @@ def _identity_to_json(principal: Principal) -> dict[str, Any]:
         "name": principal.name,
         "accessRights": sorted(principal.rights),
         "via": principal.via,
-        "expiresAt": _format_time(principal.expires_at),
+        "expiresAt": _format_optional_rfc3339(principal.expires_at),
         **(principal.binding.to_json() if principal.binding is not None else {}),
     }
 
@@ -281,12 +281,12 @@ async def _key_to_json(key: ApiKey) -> dict[str, Any]:
         "principal": key.principal,
         "accessRights": await services().access.api_keys.get_effective_rights(key),
         "createdAt": format_rfc3339(key.created_at),
-        "expiresAt": _format_time(key.expires_at),
-        "lastUsedAt": _format_time(key.last_used_at),
-        "revokedAt": _format_time(key.revoked_at),
+        "expiresAt": _format_optional_rfc3339(key.expires_at),
+        "lastUsedAt": _format_optional_rfc3339(key.last_used_at),
+        "revokedAt": _format_optional_rfc3339(key.revoked_at),
         **(key.binding.to_json() if key.binding is not None else {}),
     }
 
 
-def _format_time(instant: datetime | None) -> str | None:
+def _format_optional_rfc3339(instant: datetime | None) -> str | None:
     return None if instant is None else format_rfc3339(instant)

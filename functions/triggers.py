@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import azure.functions as func
 
-from functions.batch_span import trace_batch
-from functions.hub_events import read_hub_events, read_partition_keys
+from functions.batch_span import open_batch_span
+from functions.hub_events import read_hub_events, read_partition_keys_if_complete
 from shared.observability.metrics import count, record_histogram_value
 from shared.observability.tracing import open_span
 from shared.settings import settings
@@ -27,15 +27,15 @@ LIVE_GROUP = "live"
 type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  see above
 
 
-def _register_ingest_function(name: str, source: str, hub: str, consumer_group: str) -> None:
+def _register_ingest_function(function_name: str, source_name: str, hub_name: str, consumer_group: str) -> None:
     async def ingest_batch(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = read_hub_events(events)
-        with trace_batch(hub, consumer_group, len(batch), context):
-            await services().telemetry.ingestor.run(source, batch)
+        with open_batch_span(hub_name, consumer_group, len(batch), context):
+            await services().telemetry.ingestor.run(source_name, batch)
         _record_ingest_metrics(batch)
 
-    ingest_batch.__name__ = name
-    _add_ingest_trigger(ingest_batch, name, hub, consumer_group)
+    ingest_batch.__name__ = function_name
+    _add_ingest_trigger(ingest_batch, function_name, hub_name, consumer_group)
 
 
 def _record_ingest_metrics(batch: Sequence[HubEvent]) -> None:
@@ -45,7 +45,7 @@ def _record_ingest_metrics(batch: Sequence[HubEvent]) -> None:
         count("workspace.ingest.events", len(batch))
 
 
-def _add_ingest_trigger(handle: _Handler, name: str, hub: str, consumer_group: str) -> None:
+def _add_ingest_trigger(handle: _Handler, function_name: str, hub_name: str, consumer_group: str) -> None:
     # Without a retry policy, the host would skip the batch after an exception. The data type is binary, because the
     # host would decode text and thereby damage bodies that are not UTF-8.
     retried = blueprint.retry(
@@ -56,13 +56,13 @@ def _add_ingest_trigger(handle: _Handler, name: str, hub: str, consumer_group: s
     )(handle)
     triggered = blueprint.event_hub_message_trigger(
         arg_name="events",
-        event_hub_name=hub,
+        event_hub_name=hub_name,
         connection="EventHubs",
         consumer_group=consumer_group,
         cardinality=func.Cardinality.MANY,
         data_type=func.DataType.BINARY,
     )(retried)
-    blueprint.function_name(name)(triggered)
+    blueprint.function_name(function_name)(triggered)
 
 
 _register_ingest_function("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
@@ -91,7 +91,7 @@ async def store_in_archive(
     context: func.Context,
 ) -> None:
     """Store the telemetry events (impulses) of a batch in the archive."""
-    with trace_batch(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
+    with open_batch_span(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
         await services().cold_data.archive.store_events(read_hub_events(events))
 
 
@@ -114,9 +114,9 @@ async def publish_to_live_stream(
 ) -> None:
     """Publish the telemetry events (impulses) of a batch to the live stream."""
     if services().settings.web_pubsub_endpoint:
-        publisher, keys = services().live_stream.publisher, read_partition_keys(events)
-        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), open_span("publish to the live stream"):
-            if keys is None or not await publisher.skip_batch_without_listeners(keys, len(events)):
+        publisher, keys = services().live_stream.publisher, read_partition_keys_if_complete(events)
+        with open_batch_span(IMPULSES_HUB, LIVE_GROUP, len(events), context), open_span("publish to the live stream"):
+            if keys is None or not await publisher.try_skip_batch_without_listeners(keys, len(events)):
                 await publisher.publish_events(read_hub_events(events))
         count("workspace.live.published", len(events))
 

@@ -5,7 +5,7 @@ This module is separate from ``mcp_queries`` because it is a different endpoint 
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
@@ -20,7 +20,12 @@ from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAli
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
-from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range_duration, select_time_range
+from shared.warm_queries.time_ranges import (
+    TimeRange,
+    parse_rfc3339_or_milliseconds,
+    parse_time_range_duration,
+    select_time_range,
+)
 from shared.wiring import services
 
 GROUP = Group("warm-queries")
@@ -55,7 +60,7 @@ TIME: Final = {
     ]
 }
 Duration = Annotated[timedelta | None, BeforeValidator(parse_time_range_duration), WithJsonSchema(DURATION)]
-Time = Annotated[datetime | None, BeforeValidator(parse_time), WithJsonSchema(TIME)]
+Time = Annotated[datetime | None, BeforeValidator(parse_rfc3339_or_milliseconds), WithJsonSchema(TIME)]
 Limit = Annotated[int, BeforeValidator(_validate_limit), WithJsonSchema(_ROWS)]
 LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
 
@@ -181,23 +186,32 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
     body = call.body
     time_range = body.select_time_range(services().runtime.now())
     by_column = is_reply_columnar(call.request, call.query.format)
-    run = await services().queries.service.execute_ad_hoc(body.query, time_range, body.limit, by_column=by_column)
+    run = await services().queries.service.execute_ad_hoc(
+        body.query, time_range, body.limit, allows_column_values=by_column
+    )
     return await build_query_reply(call.request, run, call.query.format)
 
 
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
     condition = parse_if_none_match(call.request)
-    arguments, repeated = _parse_arguments(call.request)
+    arguments, repeated = _parse_query_arguments(call.request)
     time_range = call.query.select_time_range(services().runtime.now())
     by_column = is_reply_columnar(call.request, call.query.format)
     run = await services().queries.service.execute(
-        lookup, time_range, call.query.limit, arguments, repeated=repeated, by_column=by_column
+        lookup, time_range, call.query.limit, arguments, repeated_names=repeated, allows_column_values=by_column
     )
     return await build_query_reply(call.request, run, call.query.format, condition)
 
 
-def _parse_arguments(request: Request) -> tuple[dict[str, str], set[str]]:
-    """Return the arguments of a query by parameter name, and the names that the query string contains repeatedly."""
+class _QueryArguments(NamedTuple):
+    """Arguments of a query by parameter name, and the names that the query string contains repeatedly."""
+
+    values: dict[str, str]
+    repeated_names: set[str]
+
+
+def _parse_query_arguments(request: Request) -> _QueryArguments:
+    """Parse the query parameters ``p.<name>`` of a request."""
     arguments: dict[str, str] = {}
     repeated: set[str] = set()
     for field, value in request.query_pairs:
@@ -206,4 +220,4 @@ def _parse_arguments(request: Request) -> tuple[dict[str, str], set[str]]:
             if name in arguments:
                 repeated.add(name)
             arguments[name] = value
-    return arguments, repeated
+    return _QueryArguments(arguments, repeated)

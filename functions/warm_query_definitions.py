@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, StrictInt, StringConstraints
 
 from functions.catalog_items import check_conditional_headers, check_lookup
 from functions.conditions import parse_conditional_headers
-from functions.decision_signing import build_signer
+from functions.decision_signing import build_signer_if_needed
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, build_cursor_check, select_page
 from functions.reply_docs import warm_queries as replies
@@ -69,13 +69,13 @@ _SERVER_MEMBERS = (
 )
 
 
-async def _read_current_definition(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_definition(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored definition of a query as JSON.
 
     If the query does not exist, return an object with its lookup only.
     """
-    stored = await services().queries.definitions.find(path["lookup"])
-    return {"lookup": path["lookup"]} if stored is None else await _find_columns_and_build_query_json(stored)
+    stored = await services().queries.definitions.find_query(path_parameters["lookup"])
+    return {"lookup": path_parameters["lookup"]} if stored is None else await _find_columns_and_build_query_json(stored)
 
 
 async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
@@ -83,7 +83,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     check_conditional_headers(faults, call.request)
     if faults:
         # Without errors so far, `put` runs these checks itself.
-        await services().queries.definitions.check(faults, _build_definition(call))
+        await services().queries.definitions.check_definition(faults, _build_definition(call))
 
 
 @GROUP.endpoint(
@@ -104,7 +104,9 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     engine computes a function of the query only approximately.
     """
     condition = parse_conditional_headers(call.request)
-    stored, is_new = await services().queries.definitions.put(call.principal, _build_definition(call), condition)
+    stored, is_new = await services().queries.definitions.store_draft(
+        call.principal, _build_definition(call), condition
+    )
     document = await _find_columns_and_build_query_json(stored)
     if warnings := _list_approximation_warnings(stored.value):
         document["warnings"] = warnings
@@ -122,7 +124,7 @@ async def delete_warm_query(call: Call) -> Reply:
 
     A warm query is a saved KQL query.
     """
-    await services().queries.definitions.delete(
+    await services().queries.definitions.delete_query(
         call.principal, call.path["lookup"], parse_conditional_headers(call.request)
     )
     return Reply(204)
@@ -148,14 +150,14 @@ async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
 
     A warm query is a saved KQL query.
     """
-    stored = await services().queries.definitions.approve(
+    stored = await services().queries.definitions.approve_query(
         call.principal.member_id,
         call.path["lookup"],
         parse_conditional_headers(call.request),
-        creators=await services().access.find_authors_caller_cannot_approve(call.principal),
-        repeatable=bool(call.append_id),
+        credential_creators=await services().access.find_author_ids_caller_cannot_approve(call.principal),
+        can_be_retry=bool(call.append_id),
         append_id=call.append_id,
-        signer=await _build_signer(call, call.body.signature, is_rejection=False),
+        signer=await _build_signer_if_needed(call, call.body.signature, is_rejection=False),
     )
     return await _build_definition_reply(stored)
 
@@ -186,21 +188,23 @@ async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
 
     A warm query is a saved KQL query.
     """
-    stored = await services().queries.definitions.reject(
+    stored = await services().queries.definitions.reject_query(
         call.principal.member_id,
         call.path["lookup"],
         call.body.comment,
         parse_conditional_headers(call.request),
-        creators=await services().access.find_authors_caller_cannot_approve(call.principal),
-        repeatable=bool(call.append_id),
+        credential_creators=await services().access.find_author_ids_caller_cannot_approve(call.principal),
+        can_be_retry=bool(call.append_id),
         append_id=call.append_id,
-        signer=await _build_signer(call, call.body.signature, is_rejection=True),
+        signer=await _build_signer_if_needed(call, call.body.signature, is_rejection=True),
     )
     return await _build_definition_reply(stored)
 
 
-async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool) -> DecisionSigner | None:
-    return await build_signer(
+async def _build_signer_if_needed(
+    call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool
+) -> DecisionSigner | None:
+    return await build_signer_if_needed(
         call, sent_signature, AccessRight.WARM_QUERY_APPROVE, lambda policy: policy.queries, is_rejection=is_rejection
     )
 
@@ -228,10 +232,14 @@ async def _find_columns_and_build_query_json(stored: CatalogEntry[WarmQuery]) ->
     return _definition_to_json(stored, await services().queries.columns.find_columns(stored.value))
 
 
-def _definition_to_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> dict[str, Any]:
+def _definition_to_json(stored: CatalogEntry[WarmQuery], result_columns: Sequence[Column] | None) -> dict[str, Any]:
     query = stored.value
     rejection = query.rejection if isinstance(query, StoredWarmQuery) else None
-    schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
+    schema = (
+        None
+        if result_columns is None
+        else {"columns": [{"name": one.name, "type": one.type} for one in result_columns]}
+    )
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval", "rejection"}),
         "etag": compute_query_etag(stored),

@@ -137,9 +137,11 @@ async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
         faults.add(build_invalid_fields_error(errors))
 
 
-def _list_unknown_lookup_errors(kind: str, lookups: Sequence[str], known_lookups: Collection[str]) -> list[FieldError]:
+def _list_unknown_lookup_errors(
+    item_kind: str, lookups: Sequence[str], known_lookups: Collection[str]
+) -> list[FieldError]:
     return [
-        FieldError(f"filter.{kind}s[{index}]", f"The workspace has no {kind} `{lookup}`.")
+        FieldError(f"filter.{item_kind}s[{index}]", f"The workspace has no {item_kind} `{lookup}`.")
         for index, lookup in enumerate(lookups)
         if lookup not in known_lookups
     ]
@@ -171,10 +173,14 @@ async def read_webhook(call: Call) -> Reply:
     return _build_webhook_reply(await services().webhook_endpoints.service.get(call.path["id"]))
 
 
-async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_webhook(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored webhook as JSON; only its id if the webhook does not exist."""
     listed = {each.id: each for each in await services().webhook_endpoints.service.list_endpoints()}
-    return _webhook_to_json(listed[path["id"]]) if path["id"] in listed else {"id": path["id"]}
+    return (
+        _webhook_to_json(listed[path_parameters["id"]])
+        if path_parameters["id"] in listed
+        else {"id": path_parameters["id"]}
+    )
 
 
 @GROUP.endpoint(
@@ -223,14 +229,14 @@ async def rotate_webhook_secret(call: Call) -> Reply:
 @make_idempotent
 async def send_webhook_test(call: Call) -> Reply:
     """Send the event `webhook.test` to a webhook, even if its event types exclude this event."""
-    delivery = await services().webhook_endpoints.service.send_test(
+    delivery = await services().webhook_endpoints.service.send_test_delivery(
         call.principal.member_id, call.path["id"], append_id=call.append_id
     )
     return build_json_reply(_delivery_to_json(delivery), 202)
 
 
 async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
-    _CURSOR.collect_errors(faults, call.query.cursor, _format_filters_for_cursor(call))
+    _CURSOR.add_cursor_error_if_invalid(faults, call.query.cursor, _format_filters_for_cursor(call))
 
 
 def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:

@@ -8,8 +8,8 @@ from functions.catalog_items import (
     add_field_errors,
     build_item_reply,
     check_conditional_headers,
-    get_administration,
     get_caller,
+    get_catalog_administration,
 )
 from functions.conditions import parse_conditional_headers
 from functions.reply_docs import workspace as replies
@@ -27,7 +27,7 @@ from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names_to_documented_names
-from shared.rate_limits.models import get_budget
+from shared.rate_limits.models import get_rate_limit_budget
 from shared.validation.names import Name
 from shared.wiring import services
 
@@ -85,28 +85,28 @@ async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
     """Change the name, the description and the policies of the workspace."""
 
     def build_models(
-        workspace: Mapping[str, Any], settings: Mapping[str, Any]
+        stored_workspace: Mapping[str, Any], stored_settings: Mapping[str, Any]
     ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
-        return _build_info_and_settings(call.body, workspace, settings)
+        return _build_info_and_settings(call.body, stored_workspace, stored_settings)
 
     condition = parse_conditional_headers(call.request)
-    stored = await get_administration().put_workspace(get_caller(call), build_models, condition)
+    stored = await get_catalog_administration().put_workspace_and_settings(get_caller(call), build_models, condition)
     return build_item_reply(_workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored)))
 
 
 def _build_info_and_settings(
-    body: WorkspaceBody, workspace: Mapping[str, Any], settings: Mapping[str, Any]
+    body: WorkspaceBody, stored_workspace: Mapping[str, Any], stored_settings: Mapping[str, Any]
 ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
     """Build the models of the workspace: the stored definitions, changed by the request body."""
-    info = WorkspaceInfo.model_construct(id=workspace["id"], name=body.name, description=body.description)
-    before = WorkspaceSettings.model_validate(settings)
+    info = WorkspaceInfo.model_construct(id=stored_workspace["id"], name=body.name, description=body.description)
+    before = WorkspaceSettings.model_validate(stored_settings)
     return info, before.model_copy(update={"policies": body.policies})
 
 
 def _workspace_to_json(catalog: Catalog) -> dict[str, Any]:
     singletons = [item for (_, key), item in catalog.items.items() if key == SINGLETON_KEY]
     definitions = get_workspace_and_settings_definitions(StoredCatalog(catalog.version, tuple(singletons)))
-    workspace, budget = WorkspaceInfo.model_validate(definitions[0]), get_budget(catalog)
+    workspace, budget = WorkspaceInfo.model_validate(definitions[0]), get_rate_limit_budget(catalog)
     return {
         **workspace.model_dump(mode="json"),
         "tier": catalog.tier.value,

@@ -23,7 +23,7 @@ from shared.http.negotiation import choose_media_type
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.text_formats.serialisation import serialise_json
 from shared.timestamps import format_rfc3339
-from shared.warm_queries.document_checks import check_document_queries
+from shared.warm_queries.document_checks import check_document_queries_and_return_outage
 from shared.wiring import services
 
 GROUP = Group("workspace-document")
@@ -59,9 +59,12 @@ async def export_workspace_document(call: Call) -> Reply:
 )
 async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
-    async with reject_reused_idempotency_key(call), _load_document(call.request) as loaded:
+    async with reject_reused_idempotency_key(call), _open_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        warnings = [*await _list_document_warnings_in_thread(loaded), *await _list_query_warnings(loaded, plan)]
+        warnings = [
+            *await _list_document_warnings_in_thread(loaded),
+            *await _validate_queries_and_list_warnings(loaded, plan),
+        ]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
 
 
@@ -73,7 +76,7 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     condition = parse_conditional_headers(call.request)
     caller = Caller.from_principal(call.principal)
     documents = services().workspace_documents.documents
-    async with _load_document(call.request) as loaded:
+    async with _open_document(call.request) as loaded:
         plan = await documents.plan(loaded, caller)
         check_if_match_has_plan_tag(condition, plan.tag)
         try:
@@ -88,7 +91,7 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
 
 
 @asynccontextmanager
-async def _load_document(request: Request) -> AsyncIterator[LoadedDocument]:
+async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
     """Context manager: parse and validate the workspace document in a request, yield it, and free it at the end.
 
     Raises:
@@ -122,15 +125,15 @@ async def _validate_queries_or_return_warning(
         for change in plan.plan.changes
         if change.kind == ItemKind.WARM_QUERY and _has_new_kql_or_parameters(change)
     }
-    outage = await check_document_queries(
-        loaded, services().queries.columns, lookups=changed, seconds=max_seconds, runtime=services().runtime
+    outage = await check_document_queries_and_return_outage(
+        loaded, services().queries.columns, query_lookups=changed, max_seconds=max_seconds, runtime=services().runtime
     )
     if outage is None:
         return []
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
+async def _validate_queries_and_list_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
     """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
     A PUT of a workspace document with such a query would be rejected.
@@ -155,10 +158,10 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
 
 
 async def _list_document_warnings_in_thread(loaded: LoadedDocument) -> list[DocumentWarning]:
-    return await services().runtime.run_in_thread(_find_document_warnings, loaded)
+    return await services().runtime.run_in_thread(_list_document_warnings, loaded)
 
 
-def _find_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+def _list_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
     if not (found := list(iterate_warnings(loaded.document))):
         return []
     return [
@@ -199,11 +202,13 @@ def _describe_problem(problem: Problem) -> str:
 async def _build_plan_reply(
     plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]
 ) -> Reply:
-    body = await services().runtime.run_in_thread(_serialise_plan, plan, warnings, rights)
+    body = await services().runtime.run_in_thread(_serialise_plan_as_json, plan, warnings, rights)
     return Reply(200, body, {"Content-Type": JSON})
 
 
-def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]) -> bytes:
+def _serialise_plan_as_json(
+    plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]
+) -> bytes:
     """Serialise a plan as JSON, one change after the other, without retained items that the caller may not see.
 
     One call for a large plan would block all other threads.
@@ -242,9 +247,9 @@ def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """
     if media_type == YAML:
         return "".join(iterate_yaml_parts(document)).encode()
-    members = (serialise_json(name) + b":" + _serialise_property_value(value) for name, value in document.items())
+    members = (serialise_json(name) + b":" + _serialise_property_as_json(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)
 
 
-def _serialise_property_value(value: Any) -> bytes:
+def _serialise_property_as_json(value: Any) -> bytes:
     return b"[%b]" % b",".join(map(serialise_json, value)) if isinstance(value, list) else serialise_json(value)

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         host = Host(options, lambda *values: print(_build_ready_text(*values), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return 0 if runner.run(host.run()) else 1
+            return 0 if runner.run(host.run_and_return_success()) else 1
     except StartError as error:
         print(f"the local host does not start: {error}", file=sys.stderr)
         return 1
@@ -95,7 +95,7 @@ def _build_options_and_set_environment(parsed: argparse.Namespace, *, with_sign_
     workspace_file = parsed.workspace_file
     if workspace_file is None:
         workspace_file = environment.get("WORKSPACE_FILE", "samples/workspace.yaml")
-    settings = _read_settings()
+    settings = _read_settings_from_environment()
     options = HostOptions(
         host=parsed.host or environment.get("HOST") or "127.0.0.1",
         port=_read_port(parsed, environment),
@@ -114,7 +114,7 @@ def _build_options_and_set_environment(parsed: argparse.Namespace, *, with_sign_
     return options
 
 
-def _read_settings() -> Settings:
+def _read_settings_from_environment() -> Settings:
     try:
         return Settings.read(os.environ)
     except ValidationError as error:

@@ -21,7 +21,7 @@ _PREFIX: Final = "whsec_"
 _MAX_DIGITS: Final = 20
 
 
-def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: str, received_at: float) -> str:
+def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: str, received_at_seconds: float) -> str:
     """Return a sentence that states whether the signature of a webhook message is valid, and if not, the reason.
 
     The rules are those of the Standard Webhooks specification 1.0.
@@ -30,7 +30,7 @@ def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: st
         headers: headers of the request by their names in lowercase.
         body: body of the request.
         secret: secret of the webhook; empty if it is not known.
-        received_at: the current time in seconds since 1970.
+        received_at_seconds: the current time in seconds since 1970.
     """
     message_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signatures = headers.get("webhook-signature", "").split()
@@ -42,8 +42,8 @@ def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: st
         key = b64decode(secret.removeprefix(_PREFIX), validate=True)
     except ValueError:
         return "signature not checked: the secret in the file is not whsec_ followed by Base64"
-    if abs(received_at - int(timestamp)) > TOLERANCE_SECONDS:
-        return f"signature INVALID: the message is {received_at - int(timestamp):.0f} s old"
+    if abs(received_at_seconds - int(timestamp)) > TOLERANCE_SECONDS:
+        return f"signature INVALID: the message is {received_at_seconds - int(timestamp):.0f} s old"
     content = _encode_utf8_with_surrogates(f"{message_id}.{timestamp}.") + body
     expected = b"v1," + b64encode(hmac.digest(key, content, hashlib.sha256))
     valid = any(hmac.compare_digest(expected, _encode_utf8_with_surrogates(signature)) for signature in signatures)
@@ -59,23 +59,23 @@ def _encode_utf8_with_surrogates(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def format_message(headers: Mapping[str, str], body: bytes, verdict: str) -> str:
+def format_message(headers: Mapping[str, str], body: bytes, signature_verdict: str) -> str:
     """Return the text that is printed about a webhook message; control characters are escaped."""
     try:
         content = json.dumps(json.loads(body), indent=2, ensure_ascii=True)
     except ValueError:
         content = ascii(body)
-    return f"{ascii(headers.get('webhook-id', '-'))[1:-1]}: {verdict}\n{content}"
+    return f"{ascii(headers.get('webhook-id', '-'))[1:-1]}: {signature_verdict}\n{content}"
 
 
-def build_server(host: str, port: int, secret_file: Path | None, status: int) -> ThreadingHTTPServer:
+def build_server(host: str, port: int, secret_file: Path | None, reply_status: int) -> ThreadingHTTPServer:
     """Create the HTTP server that receives webhooks.
 
     Args:
         host: address to listen on.
         port: port to listen on; 0 for any free port.
         secret_file: file with the webhook's secret, read for each message; None if the secret is not known.
-        status: HTTP status of all replies; an error status makes the sender retry.
+        reply_status: HTTP status of all replies; an error status makes the sender retry.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -93,7 +93,7 @@ def build_server(host: str, port: int, secret_file: Path | None, status: int) ->
             print(
                 format_message(headers, body, describe_signature_check(headers, body, secret, time.time())), flush=True
             )
-            self.send_response(status)
+            self.send_response(reply_status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

@@ -86,7 +86,7 @@ def iterate_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> I
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
             before = joined[: start.start()]
-            if _ends_inside_quotes(before) or before.endswith(("command -v ", "predict ")):
+            if _is_inside_quotes_at_end(before) or before.endswith(("command -v ", "predict ")):
                 continue
             words = _split_shell_words(joined[start.start() :])
             if re.search(r"xargs [^|\n]*$", before):
@@ -94,12 +94,12 @@ def iterate_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> I
             yield Command(path.name, tuple(words))
 
 
-def _ends_inside_quotes(text_before: str) -> bool:
-    """Return whether a quotation is still open at the end of the shell text ``text_before``.
+def _is_inside_quotes_at_end(shell_text: str) -> bool:
+    """Return whether a quotation is still open at the end of a shell text.
 
     Text inside ``$(...)`` is unquoted.
     """
-    line = text_before.rpartition("\n")[2]
+    line = shell_text.rpartition("\n")[2]
     inside = line.rpartition("$(")[2]
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
 
@@ -140,13 +140,13 @@ def _split_shell_words(text: str) -> list[str]:
     return [_replace_shell_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
 
 
-def _find_closing_parenthesis(text: str, position: int) -> int:
-    """Return the position of the parenthesis that closes the one before ``position``."""
+def _find_closing_parenthesis(text: str, start: int) -> int:
+    """Return the position of the parenthesis that closes the one before ``start``."""
     depth = 1
     while depth:
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        position += 1
-    return position - 1
+        depth += {"(": 1, ")": -1}.get(text[start], 0)
+        start += 1
+    return start - 1
 
 
 def _replace_shell_variables(word: str) -> str:
@@ -166,7 +166,7 @@ class AzureCli:
         commands = set(cli.invocation.commands_loader.command_table)
         self._names = commands | {name.rpartition(" ")[0] for name in commands}
 
-    def find_error(self, words: tuple[str, ...]) -> str:
+    def find_error_or_empty(self, words: tuple[str, ...]) -> str:
         """Return the error message for a call of ``az``; an empty text if the call is valid.
 
         A call that consists only of the name of a command or group is valid if that name exists.
@@ -182,18 +182,18 @@ class AzureCli:
         return ""
 
 
-def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
+def find_azd_error_or_empty(words: tuple[str, ...], azd_options: dict[str, Any]) -> str:
     """Return the error message for a call of ``azd``, or an empty text if the call is valid.
 
     Args:
         words: the call, from the name of the program on.
-        table: valid commands and options of ``azd``.
+        azd_options: valid commands and options of ``azd``.
     """
     arguments = words[1:]
-    count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
+    count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in azd_options["commands"]), 0)
     if not count:
         return "unknown command"
-    allowed = {*table["global"], *table["commands"][" ".join(arguments[:count])]}
+    allowed = {*azd_options["global"], *azd_options["commands"][" ".join(arguments[:count])]}
     unknown = [word for word in arguments[count:] if word.startswith("-") and word.partition("=")[0] not in allowed]
     return f"unknown option {', '.join(unknown)}" if unknown else ""
 
@@ -208,7 +208,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["AZURE_CONFIG_DIR"] = folder
         cli = AzureCli()
-        if not cli.find_error(KNOWN_BAD):
+        if not cli.find_error_or_empty(KNOWN_BAD):
             found.append(f"{' '.join(KNOWN_BAD)} is not rejected: the parser of Azure CLI checks nothing")
         for command in commands:
             text = " ".join(command.words)
@@ -216,7 +216,11 @@ def main() -> int:
             if exception:
                 skipped.add(exception)
                 continue
-            error = find_azd_error(command.words, table) if command.words[0] == "azd" else cli.find_error(command.words)
+            error = (
+                find_azd_error_or_empty(command.words, table)
+                if command.words[0] == "azd"
+                else cli.find_error_or_empty(command.words)
+            )
             if error:
                 found.append(f"{command.place}: {text}\n  {error}")
     found += [f"scripts/azure_commands.py: no page contains {name}" for name in NOT_IN_THE_CORE - skipped]

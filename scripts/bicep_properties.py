@@ -47,11 +47,11 @@ _NAMES = (
 )
 
 
-def iterate_unknown_properties(packages: Path) -> Iterator[str]:
+def iterate_errors_about_unknown_properties(packages_folder: Path) -> Iterator[str]:
     """Yield an error message for each property that a template sets but that Azure does not define."""
     for template in Templates().all:
         for symbol, kind, body in template.iterate_resources():
-            known = _read_property_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
+            known = _read_property_names(packages_folder, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
             if kind.partition("@")[0] in CAPITALISED:
                 known |= {name[0].upper() + name[1:] for name in known}
             missing = set(template.iterate_property_names(_keep_only_properties_member(body))) - known
@@ -67,20 +67,20 @@ def _keep_only_properties_member(body: Object) -> Object:
 
 
 @cache
-def _read_property_names(packages: Path, provider: str) -> frozenset[str]:
+def _read_property_names(packages_folder: Path, resource_provider: str) -> frozenset[str]:
     """Return the names of all properties that the definitions of a resource provider contain."""
-    if provider not in FOLDERS:
-        raise KeyError(f"the definitions of {provider} are unknown: add them to FOLDERS")
-    paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]
+    if resource_provider not in FOLDERS:
+        raise KeyError(f"the definitions of {resource_provider} are unknown: add them to FOLDERS")
+    paths = [path for folder in FOLDERS[resource_provider] for path in (packages_folder / folder).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     found = {name for text in texts for pattern in _NAMES for name in pattern.findall(text)}
     if not found:
-        raise FileNotFoundError(packages / FOLDERS[provider][0])
+        raise FileNotFoundError(packages_folder / FOLDERS[resource_provider][0])
     return frozenset(part.replace("\\", "") for name in found for part in name.split(".")) | {"properties"}
 
 
 if __name__ == "__main__":
-    FAULTS = list(iterate_unknown_properties(Path(sys.argv[1])))
+    FAULTS = list(iterate_errors_about_unknown_properties(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.stdout.write(
         f"compared the properties of {sum(1 for each in Templates().all for _ in each.iterate_resources())} resources\n"

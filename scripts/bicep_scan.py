@@ -20,6 +20,7 @@ from tests.infra.bicep_model import UNKNOWN, Deployment, deploy_template  # noqa
 from tests.infra.situations import evaluate_situation  # noqa: E402  the path comes first
 from tests.infra.templates import BICEP, Templates  # noqa: E402  the path comes first
 
+type ExitCode = int
 SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
 
 
@@ -33,10 +34,10 @@ def evaluate_templates_to_deployments() -> dict[str, Deployment]:
     }
 
 
-def find_resources_in_no_deployment(created: dict[str, Deployment]) -> set[str]:
+def find_resources_in_no_deployment(deployments: dict[str, Deployment]) -> set[str]:
     """Return the resources that the templates define but that no deployment creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.iterate_resources()}
-    return declared - {resource.path for each in created.values() for resource in each.resources}
+    return declared - {resource.path for each in deployments.values() for resource in each.resources}
 
 
 def to_arm_template(deployment: Deployment) -> dict[str, Any]:
@@ -59,14 +60,14 @@ def _replace_unknown_values(value: Any) -> Any:
     return [_replace_unknown_values(each) for each in value] if isinstance(value, list) else value
 
 
-def scan_deployments(checkov: str) -> int:
-    """Scan all deployments with the program ``checkov``, print the result and return the exit code."""
+def scan_deployments(checkov_path: str) -> ExitCode:
+    """Scan all deployments with checkov, print the result and return the exit code."""
     created = evaluate_templates_to_deployments()
     written = sum(len(each.resources) for each in created.values())
     with tempfile.TemporaryDirectory() as folder:
         for name, each in created.items():
             (Path(folder) / f"{name}.json").write_text(json.dumps(to_arm_template(each), indent=1), encoding="utf-8")
-        command = [checkov, "--config-file", str(ROOT / "infra" / ".checkov.yaml"), "--directory", folder]
+        command = [checkov_path, "--config-file", str(ROOT / "infra" / ".checkov.yaml"), "--directory", folder]
         command += ["--output", "json"]
         reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
     result = json.loads(reply.stdout)

@@ -71,24 +71,24 @@ MODULES = {
 _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 
 
-def iterate_unknown_versions(packages: Path) -> Iterator[str]:
+def iterate_errors_about_unknown_versions(packages_folder: Path) -> Iterator[str]:
     """Yield an error message for each resource in a template whose API version Azure never published."""
     for template in Templates().all:
         for each in template.file.find_declarations("resource").values():
             kind, _, version = each.target.partition("@")
-            if version not in read_published_api_versions(packages, kind):
+            if version not in read_published_api_versions(packages_folder, kind):
                 yield f"{template.path.name}: {kind} has no API version {version}"
 
 
-def read_published_api_versions(packages: Path, kind: str) -> set[str]:
+def read_published_api_versions(packages_folder: Path, resource_type: str) -> set[str]:
     """Return the published API versions of a resource type; an empty set for a type that is not in ``MODULES``."""
-    if kind not in MODULES:
+    if resource_type not in MODULES:
         return set()
-    text = (packages / "pulumi_azure_native" / f"{MODULES[kind]}.py").read_text(encoding="utf-8")
+    text = (packages_folder / "pulumi_azure_native" / f"{MODULES[resource_type]}.py").read_text(encoding="utf-8")
     return {f"{year}-{month}-{day}{preview and '-preview'}" for year, month, day, preview in _VERSION.findall(text)}
 
 
 if __name__ == "__main__":
-    FAULTS = list(iterate_unknown_versions(Path(sys.argv[1])))
+    FAULTS = list(iterate_errors_about_unknown_versions(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.exit(1 if FAULTS else 0)

@@ -62,7 +62,7 @@ def run_pip_audit(requirements_file: Path) -> list[dict[str, Any]]:
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json_object_or_empty(
-        _run_command([*command, "--progress-spinner", "off", "--requirement", str(requirements_file)])
+        _run_command_and_get_output([*command, "--progress-spinner", "off", "--requirement", str(requirements_file)])
     )
     # The result of a package that the index does not know has no list of advisories.
     return [package for package in document.get("dependencies", []) if "vulns" in package]
@@ -73,21 +73,23 @@ def list_advisories(packages: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{package['name']} {package['version']}: {one['id']}" for package in packages for one in package["vulns"]]
 
 
-def build_npm_advisory_report(folder: str) -> AdvisoryReport:
-    """Look up the packages of the lock file in ``folder`` in the advisories of npm, and report what was found."""
+def build_npm_advisory_report(lock_file_folder: str) -> AdvisoryReport:
+    """Look up the packages of a folder's lock file in the advisories of npm, and report what was found."""
     npm = shutil.which("npm")
     document = (
-        _parse_json_object_or_empty(_run_command([npm, "audit", "--package-lock-only", "--json"], ROOT / folder))
+        _parse_json_object_or_empty(
+            _run_command_and_get_output([npm, "audit", "--package-lock-only", "--json"], ROOT / lock_file_folder)
+        )
         if npm
         else {}
     )
     if "vulnerabilities" not in document:
-        return AdvisoryReport(folder, reached=False)
+        return AdvisoryReport(lock_file_folder, reached=False)
     found = [f"{name}: {one['severity']}" for name, one in document["vulnerabilities"].items()]
-    return AdvisoryReport(folder, found=found)
+    return AdvisoryReport(lock_file_folder, found=found)
 
 
-def _run_command(command: Sequence[str], folder: Path = ROOT) -> str:
+def _run_command_and_get_output(command: Sequence[str], folder: Path = ROOT) -> str:
     environment = os.environ | {"npm_config_update_notifier": "false"}
     try:
         done = subprocess.run(  # noqa: S603  the commands above

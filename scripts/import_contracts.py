@@ -41,10 +41,10 @@ class AllowedSubpackages(Contract):
             output.print_error(line)
 
 
-def is_import_allowed(statement: str, allowed: list[str]) -> bool:
+def is_import_allowed(statement: str, allowed_modules: list[str]) -> bool:
     """Return whether an import statement imports an allowed package or one of its modules."""
     found = _IMPORT.match(statement)
     if found is None:
         return False
     modules = [found["module"], f"{found['module']}.{found['name']}"]
-    return any(module == name or module.startswith(f"{name}.") for module in modules for name in allowed)
+    return any(module == name or module.startswith(f"{name}.") for module in modules for name in allowed_modules)

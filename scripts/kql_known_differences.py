@@ -30,13 +30,13 @@ class KnownDifference:
 
 
 def _build_difference(
-    reason: str, query: str = "", rejected: str | None = None, columns: str | None = None
+    reason: str, query_pattern: str = "", rejected_pattern: str | None = None, columns_pattern: str | None = None
 ) -> KnownDifference:
     return KnownDifference(
         reason,
-        re.compile(query),
-        None if rejected is None else re.compile(rejected),
-        None if columns is None else re.compile(columns),
+        re.compile(query_pattern),
+        None if rejected_pattern is None else re.compile(rejected_pattern),
+        None if columns_pattern is None else re.compile(columns_pattern),
     )
 
 
@@ -44,107 +44,109 @@ KNOWN: Mapping[str, KnownDifference] = {
     "`row_number()`, `prev()` and others without `serialize`": _build_difference(
         "The language service does not check that rows are in order; Data Explorer and the engine do.",
         r"\b(row_\w+|prev|next)\w*\(",
-        rejected="cannot be invoked in current context",
+        rejected_pattern="cannot be invoked in current context",
     ),
     '`long == "text"`': _build_difference(
         "The language service accepts the comparison of a number or bool with a text; Data Explorer and the engine "
         "reject it.",
-        rejected=r"SEM0064.* types (string and (int|long|real|decimal|bool)|(int|long|real|decimal|bool) and string)\b",
+        rejected_pattern=(
+            r"SEM0064.* types (string and (int|long|real|decimal|bool)|(int|long|real|decimal|bool) and string)\b"
+        ),
     ),
     "time zones": _build_difference(
         "The engine rejects an unknown time zone when it runs the query; the language service does not know the zones.",
         r"datetime_(utc_to_local|local_to_utc)\(",
-        rejected="Unknown TimeZone",
+        rejected_pattern="Unknown TimeZone",
     ),
     "`assert(condition, message)`": _build_difference(
         "The message must be a literal in the engine; the language service also accepts constant expressions.",
         r"\bassert\(",
-        rejected=r"assert\(\): the message must be|assert\(\) has failed",
+        rejected_pattern=r"assert\(\): the message must be|assert\(\) has failed",
     ),
     "regex that is not a literal": _build_difference(
         "The engine accepts literal regular expressions and group numbers only, which it checks when it translates.",
         r"\b(extract|extract_all|trim\w*|replace_regex|matches)\b",
-        rejected="must be a constan|regex",
+        rejected_pattern="must be a constan|regex",
     ),
     "values of arguments": _build_difference(
         "The engine checks the value of an argument, such as the name of a kind; the language service checks its type.",
-        rejected="the argument .* must be|must be from|must be one of|must be a positive|must be at|between",
+        rejected_pattern="the argument .* must be|must be from|must be one of|must be a positive|must be at|between",
     ),
     "values during execution": _build_difference(
         "An overflow and a failed conversion are errors of the run; the language service does not run queries.",
-        rejected="EMB0004|InvalidInput|OverflowError",
+        rejected_pattern="EMB0004|InvalidInput|OverflowError",
     ),
     "a column `pow()`, `exp10()`, `sign()`, `cot()`, `degrees()` or `radians()` without a name": _build_difference(
         "The language service gives it the name of the argument. Microsoft's Kusto emulator gives it a number, such as "
         "`Column1`, by measurements of the translator library's authors.",
         r"\b(pow|exp10|sign|cot|degrees|radians)\(",
-        columns=r"(\w+) -> Column\d+:\w+|none -> Column\d+:\w+",
+        columns_pattern=r"(\w+) -> Column\d+:\w+|none -> Column\d+:\w+",
     ),
     "`round()` of whole numbers and decimals": _build_difference(
         "The language service expects the type of the argument. Microsoft's Kusto emulator returns a real, by the same "
         "measurements.",
         r"\bround\(",
-        columns=r"(\w+):(int|long|decimal|dynamic) -> \1:real",
+        columns_pattern=r"(\w+):(int|long|decimal|dynamic) -> \1:real",
     ),
     "`jaccard_index()`": _build_difference(
         "The language service expects an array; by its documentation the function returns a real.",
         r"\bjaccard_index\(",
-        columns=r"(\w+):dynamic -> \1:real",
+        columns_pattern=r"(\w+):dynamic -> \1:real",
     ),
     "`countif()` without a name": _build_difference(
         "The language service adds the name of a column to `countif_`. Microsoft's Kusto emulator does not, by the "
         "same measurements.",
         r"\bcountif\(",
-        columns=r"countif_\w*:long -> countif_\d*:long",
+        columns_pattern=r"countif_\w*:long -> countif_\d*:long",
     ),
     "`array_sort_asc()` and `array_sort_desc()` of a path or call, without a name": _build_difference(
         "The language service makes a name such as `J_a_sorted` from `J.a`, and `S_sorted` from `todynamic(S)`. "
         "Microsoft's Kusto emulator returns `array0_sorted`, by the same measurements.",
         r"\barray_sort_(asc|desc)\(",
-        columns=r"\w+_sorted\d*:dynamic -> array\d+_sorted\d*:dynamic",
+        columns_pattern=r"\w+_sorted\d*:dynamic -> array\d+_sorted\d*:dynamic",
     ),
     "`iff()` and `case()` with values of different types": _build_difference(
         "The language service expects a dynamic. Data Explorer rejects different types (SEM0525), by the same "
         "measurements; so does the engine, except that numbers of all types fit each other.",
         r"\b(iff|iif|case)\(",
-        rejected=r"SEM0525.*\b(iff|iif|case)\(\)|values of types .* cannot be compared or combined",
+        rejected_pattern=r"SEM0525.*\b(iff|iif|case)\(\)|values of types .* cannot be compared or combined",
     ),
     "`iff()` and `case()` with a dynamic next to another type": _build_difference(
         "The language service expects the other type. The result of the engine is a dynamic, which can hold both.",
         r"\b(iff|iif|case)\(",
-        columns=r"(\w+):\w+ -> \1:dynamic",
+        columns_pattern=r"(\w+):\w+ -> \1:dynamic",
     ),
     "arithmetic with a dynamic": _build_difference(
         "The language service expects a type; by the documentation a dynamic must be converted first.",
         r"[-+*/%]",
-        rejected=r"operator '.' does not accept operands of (types \(.*dynamic|these types)",
+        rejected_pattern=r"operator '.' does not accept operands of (types \(.*dynamic|these types)",
     ),
     "arithmetic with datetimes": _build_difference(
         "The language service accepts the sum of two datetimes, and `-` before a datetime; by the documentation they "
         "have no such operators.",
-        rejected=r"operator '[-+]' does not accept operands of types \((datetime|datetime, datetime)\)",
+        rejected_pattern=r"operator '[-+]' does not accept operands of types \((datetime|datetime, datetime)\)",
     ),
     "`bin()`, `floor()`, `bin_at()`, `range()` and `around()` with types that do not fit": _build_difference(
         "The language service accepts a datetime as the size of a bin, and a mixture of numbers, datetimes and "
         "timespans; by the documentation the types of the arguments must fit.",
         r"\b(bin|bin_at|floor|range|around)\(",
-        rejected="(bin|bin_at|range).*an argument has a type that|does not accept operands|values of types",
+        rejected_pattern="(bin|bin_at|range).*an argument has a type that|does not accept operands|values of types",
     ),
     "`binary_all_and()`, `binary_all_or()` and `binary_all_xor()` of other types than whole numbers": _build_difference(
         "The language service also accepts reals, datetimes and timespans; by the documentation the type is long.",
         r"\bbinary_all_(and|or|xor)\(",
-        rejected="does not accept arguments of types",
+        rejected_pattern="does not accept arguments of types",
     ),
     "the text of a literal": _build_difference(
         "The language service does not read the text in `datetime(...)`, `timespan(...)`, `decimal(...)` and others; "
         "Data Explorer rejects a text that is no value of the type (SYN0002).",
         r"\b(datetime|timespan|guid|decimal)\(",
-        rejected=r"SYN0002|this \w+ literal|is not a valid",
+        rejected_pattern=r"SYN0002|this \w+ literal|is not a valid",
     ),
     "`union kind=inner`": _build_difference(
         "The language service also lists columns that not all inputs have; Data Explorer returns the common columns.",
         "kind=inner",
-        columns="",
+        columns_pattern="",
     ),
 }
 """Accepted differences, by the KQL construct to which they apply, in Markdown."""

@@ -72,20 +72,20 @@ columns. They permit these differences only.
 """
 
 
-def read_kql_names() -> dict[str, Any]:
+def read_kql_names_by_kind() -> dict[str, Any]:
     """Read the functions, aggregates, plugins and operators of KQL from the file ``language.json``, by kind."""
     language: dict[str, Any] = json.loads(LANGUAGE.read_text(encoding="utf-8"))
     return language
 
 
-def read_kql_names_from_service(node: str = "node") -> dict[str, Any]:
-    """Run Microsoft's language service under Node.js; return its KQL names in the form of :func:`read_kql_names`.
+def read_kql_names_from_service(node_path: str = "node") -> dict[str, Any]:
+    """Run Microsoft's language service under Node.js; return its KQL names as :func:`read_kql_names_by_kind` does.
 
     Args:
-        node: path of Node.js.
+        node_path: path of Node.js.
     """
     completed = subprocess.run(  # noqa: S603  the path of Node.js, and a fixed script
-        [node, str(_SUITES / "kusto_language.mjs")],
+        [node_path, str(_SUITES / "kusto_language.mjs")],
         input='{"lists": true}',
         capture_output=True,
         text=True,
@@ -95,10 +95,10 @@ def read_kql_names_from_service(node: str = "node") -> dict[str, Any]:
     return language
 
 
-def format_kql_names(language: Mapping[str, Any]) -> str:
-    """Format the result of :func:`read_kql_names` as JSON with one name per line, so that diffs are readable."""
+def format_kql_names(names_by_kind: Mapping[str, Any]) -> str:
+    """Format KQL names by kind as JSON with one name per line, so that diffs are readable."""
     parts = []
-    for kind, symbols in language.items():
+    for kind, symbols in names_by_kind.items():
         lines = ",\n".join(json.dumps(symbol, separators=(",", ":")) for symbol in symbols)
         parts.append(f'"{kind}": [\n{lines}\n]')
     return "{" + ",\n".join(parts) + "}\n"
@@ -108,10 +108,10 @@ def patch_translator_and_install_extensions() -> None:
     """Patch the KQL translator library in this process in the same way as the query engine does."""
     patch_translator_library()
     for extension in EXTENSIONS:
-        extension.install_extension()
+        extension.install_into_translator()
 
 
-def find_supported_names(language: Mapping[str, Any]) -> dict[str, set[str]]:
+def find_supported_names(names_by_kind: Mapping[str, Any]) -> dict[str, set[str]]:
     """Return the names of the KQL functions, aggregates, plugins and operators that the engine supports, by kind."""
     calls = {
         "functions": ("print v = 1 | extend x = {name}({arguments})", "{name}()"),
@@ -122,34 +122,37 @@ def find_supported_names(language: Mapping[str, Any]) -> dict[str, set[str]]:
     for kind, (query, construct) in calls.items():
         supported[kind] = {
             symbol["name"]
-            for symbol in language[kind]
+            for symbol in names_by_kind[kind]
             if not _is_construct_unknown(_build_query_with_call(query, symbol), construct.format(name=symbol["name"]))
         }
-    known = {kind for kind in language["operators"] if kind in OPERATORS}
-    return {**supported, "operators": {kind for kind in known if _find_translation_error(OPERATORS[kind][1]) == ""}}
+    known = {kind for kind in names_by_kind["operators"] if kind in OPERATORS}
+    return {
+        **supported,
+        "operators": {kind for kind in known if _translate_and_get_error_or_empty(OPERATORS[kind][1]) == ""},
+    }
 
 
-def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
-    return [symbol["name"] for symbol in language[kind]]
+def _list_names_of_kind(names_by_kind: Mapping[str, Any], kind: str) -> list[str]:
+    return [symbol["name"] for symbol in names_by_kind[kind]]
 
 
-def _build_query_with_call(query: str, symbol: Mapping[str, Any]) -> str:
+def _build_query_with_call(query_template: str, function: Mapping[str, Any]) -> str:
     """Build a KQL query that calls a function, from a template with the places ``{name}`` and ``{arguments}``."""
-    if symbol["name"] in TABLE_FUNCTIONS:
-        return f"{symbol['name']}('Telemetry')"
-    return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
+    if function["name"] in TABLE_FUNCTIONS:
+        return f"{function['name']}('Telemetry')"
+    return query_template.format(name=function["name"], arguments=", ".join(["1"] * function["least"]))
 
 
-def _is_construct_unknown(text: str, construct: str) -> bool:
+def _is_construct_unknown(kql: str, construct: str) -> bool:
     """Return whether the local query engine rejects a query because it does not know the given KQL construct."""
-    message = _find_translation_error(text)
+    message = _translate_and_get_error_or_empty(kql)
     return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")
 
 
-def _find_translation_error(text: str) -> str:
+def _translate_and_get_error_or_empty(kql: str) -> str:
     """Translate a query with the local engine; return its error message, or an empty string if there is no error."""
     try:
-        translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
+        translate(kql, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
     except QueryError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  the call has no valid arguments, and the library can fail on them
@@ -157,46 +160,50 @@ def _find_translation_error(text: str) -> str:
     return ""
 
 
-def build_kql_comparison_page(language: Mapping[str, Any]) -> str:
+def build_kql_comparison_page(names_by_kind: Mapping[str, Any]) -> str:
     """Build the reference page that compares KQL with the local engine, as Markdown."""
-    supported, notes = find_supported_names(language), _collect_function_notes()
+    supported, notes = find_supported_names(names_by_kind), _collect_function_notes()
     parts = [_HEAD]
     for kind, title in (("functions", "Scalar functions"), ("aggregates", "Aggregates"), ("plugins", "Plugins")):
-        names = _list_names(language, kind)
+        names = _list_names_of_kind(names_by_kind, kind)
         parts.append(_format_section(title, {name: name for name in names}, supported[kind], notes))
-    operators = {kind: OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
+    operators = {
+        kind: OPERATORS.get(kind, (_operator_name_from_syntax_kind(kind), ""))[0] for kind in names_by_kind["operators"]
+    }
     parts.append(_format_section("Tabular operators", operators, supported["operators"], notes))
     rows = "\n".join(f"| {construct} | {reason} |" for construct, reason in DIFFERENCES.items())
     return "\n".join(parts) + _DIFFERENCES_HEAD + rows + "\n"
 
 
-def build_editor_names_module(language: Mapping[str, Any]) -> str:
+def build_editor_names_module(names_by_kind: Mapping[str, Any]) -> str:
     """Build the TypeScript module with the KQL names that the console's editor highlights and completes."""
-    operators = {OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
-    symbols = {each["name"]: each for kind in ("functions", "aggregates", "plugins") for each in language[kind]}
+    operators = {
+        OPERATORS.get(kind, (_operator_name_from_syntax_kind(kind), ""))[0] for kind in names_by_kind["operators"]
+    }
+    symbols = {each["name"]: each for kind in ("functions", "aggregates", "plugins") for each in names_by_kind[kind]}
     names = sorted({name.partition(" ")[0] for name in operators} | _ALIASES)
     wrapped = textwrap.fill(" ".join(names), _EDITOR_WIDTH, break_on_hyphens=False, break_long_words=False)
     signatures = "\n".join(format_function_signature(symbols[name]) for name in sorted(symbols))
     return _EDITOR_MODULE.format(operators=textwrap.indent(wrapped, "  "), signatures=textwrap.indent(signatures, "  "))
 
 
-def format_function_signature(symbol: Mapping[str, Any]) -> str:
+def format_function_signature(function: Mapping[str, Any]) -> str:
     """Return the longest signature of a function, such as ``round(number, [precision])``."""
     parameters: Sequence[Mapping[str, Any]] = max(
-        (signature["parameters"] for signature in symbol["signatures"]), key=len, default=()
+        (signature["parameters"] for signature in function["signatures"]), key=len, default=()
     )
     shown = []
     for index, parameter in enumerate(parameters):
         name = parameter["name"]
-        optional = parameter.get("least", 1) == 0 or index >= symbol["least"]
+        optional = parameter.get("least", 1) == 0 or index >= function["least"]
         shown.append(f"[{name}]" if optional else name)
         if parameter.get("most", 1) > 1:
             shown.append("...")
-    return f"{symbol['name']}({', '.join(shown)})"
+    return f"{function['name']}({', '.join(shown)})"
 
 
-def _to_operator_name(kind: str) -> str:
-    return "-".join(re.findall(r"[A-Z][a-z]*", kind.removesuffix("Operator"))).lower()
+def _operator_name_from_syntax_kind(syntax_kind: str) -> str:
+    return "-".join(re.findall(r"[A-Z][a-z]*", syntax_kind.removesuffix("Operator"))).lower()
 
 
 def _collect_function_notes() -> dict[str, str]:
@@ -205,10 +212,12 @@ def _collect_function_notes() -> dict[str, str]:
     return {found[1].removeprefix("evaluate "): found[2] for entry in entries if (found := _NOTE.fullmatch(entry))}
 
 
-def _format_section(title: str, names: Mapping[str, str], supported: set[str], notes: Mapping[str, str]) -> str:
-    full = [shown for name, shown in names.items() if name in supported and shown not in notes]
-    limited = [shown for name, shown in names.items() if name in supported and shown in notes]
-    missing = [name for name in names if name not in supported]
+def _format_section(
+    title: str, shown_names: Mapping[str, str], supported_names: set[str], notes: Mapping[str, str]
+) -> str:
+    full = [shown for name, shown in shown_names.items() if name in supported_names and shown not in notes]
+    limited = [shown for name, shown in shown_names.items() if name in supported_names and shown in notes]
+    missing = [name for name in shown_names if name not in supported_names]
     lines = [f"\n## {title}\n", f"Supported: {_join_names(full) or 'none'}.\n"]
     if limited:
         lines += [
@@ -219,7 +228,7 @@ def _format_section(title: str, names: Mapping[str, str], supported: set[str], n
         ]
     if missing:
         lines += ["| Runs on Data Explorer only | Reason |", "|---|---|"]
-        lines += [f"| `{names[name]}` | {EXCLUSIONS.get(name, 'not supported yet')} |" for name in missing]
+        lines += [f"| `{shown_names[name]}` | {EXCLUSIONS.get(name, 'not supported yet')} |" for name in missing]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -234,8 +243,8 @@ def main() -> None:
     if parser.parse_args().lists:
         LANGUAGE.write_text(format_kql_names(read_kql_names_from_service()), encoding="utf-8")
     patch_translator_and_install_extensions()
-    TARGET.write_text(build_kql_comparison_page(read_kql_names()), encoding="utf-8")
-    EDITOR.write_text(build_editor_names_module(read_kql_names()), encoding="utf-8")
+    TARGET.write_text(build_kql_comparison_page(read_kql_names_by_kind()), encoding="utf-8")
+    EDITOR.write_text(build_editor_names_module(read_kql_names_by_kind()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def replace_generated_table(document: str) -> str:
     return f"{before}{START}\n\n{build_function_group_table()}\n\n{END}{after}"
 
 
-def _get_short_module_name(family: Any) -> str:
-    return str(family.__name__).rpartition(".")[2]
+def _get_short_module_name(extension: Any) -> str:
+    return str(extension.__name__).rpartition(".")[2]
 
 
 if __name__ == "__main__":

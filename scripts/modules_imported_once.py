@@ -14,7 +14,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import grimp
 
@@ -24,17 +24,24 @@ WIRING: Final = "shared.wiring"
 REPLY_DOCS: Final = "functions.reply_docs."
 
 
-def iterate_modules_imported_once() -> Iterator[tuple[str, str]]:
-    """Yield the name of each module that only one other module imports, and the name of the importing module."""
+class ModuleImport(NamedTuple):
+    """Name of a module, and of the only other module that imports it."""
+
+    module: str
+    importer: str
+
+
+def iterate_modules_imported_once() -> Iterator[ModuleImport]:
+    """Yield each module that only one other module imports, with the importing module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
         importers = graph.find_modules_that_directly_import(module)
         # The modules of a package import it, too, so its __init__ does not count.
         if len(importers) == 1 and not graph.find_children(module):
-            yield module, next(iter(importers))
+            yield ModuleImport(module, next(iter(importers)))
 
 
-def is_required_by_layout(module: str, importer: str) -> bool:
+def is_separation_required_by_layout(module: str, importer: str) -> bool:
     """Return whether the layout of the code requires that a module and its only importer are separate files."""
     is_wired = importer == WIRING or importer.startswith(f"{WIRING}.")
     return is_wired or module.startswith(REPLY_DOCS) or importer == module.rpartition(".")[0]
@@ -56,9 +63,12 @@ def main() -> int:
     parser.add_argument("package", nargs="?", default="", help="list the modules of this package only")
     parser.add_argument("--at-most", type=int, metavar="NUMBER", help="highest number of modules without a reason")
     options = parser.parse_args()
-    found = [pair for pair in iterate_modules_imported_once() if pair[0].startswith(options.package)]
+    found = [each for each in iterate_modules_imported_once() if each.module.startswith(options.package)]
     unexplained = [
-        pair for pair in found if not is_required_by_layout(*pair) and not has_reason_for_separation(pair[0])
+        each
+        for each in found
+        if not is_separation_required_by_layout(each.module, each.importer)
+        and not has_reason_for_separation(each.module)
     ]
     for module, importer in found:
         note = "  (no reason)" if (module, importer) in unexplained else ""

@@ -17,11 +17,11 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("functions", "shared", "local", "emulators", "scripts")
 
 
-def iterate_modules_with_behaviour(root: Path) -> Iterator[Path]:
+def iterate_modules_that_need_tests(root: Path) -> Iterator[Path]:
     """Yield the path, relative to the root, of each module with statements in a function, which must be tested."""
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
-            if "node_modules" not in path.parts and _has_behaviour(path):
+            if "node_modules" not in path.parts and _has_function_with_statements(path):
                 yield path.relative_to(root)
 
 
@@ -43,14 +43,14 @@ def list_possible_test_paths(module: Path) -> list[Path]:
 
 def find_untested_and_count_testable_modules(root: Path) -> tuple[list[Path], int]:
     """Return the modules for which no test module exists, and the number of modules that require one."""
-    modules = list(iterate_modules_with_behaviour(root))
+    modules = list(iterate_modules_that_need_tests(root))
     missing = [one for one in modules if not any((root / path).is_file() for path in list_possible_test_paths(one))]
     return missing, len(modules)
 
 
-def _has_behaviour(path: Path) -> bool:
+def _has_function_with_statements(module_path: Path) -> bool:
     """Return whether a module defines a function with statements; protocols, constants and empty packages do not."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(module_path.read_text(encoding="utf-8"))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     return not all(map(_has_empty_body, functions))
 

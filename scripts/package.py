@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
@@ -45,6 +45,13 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE: Final = 0o100644 << 16
 _UNIX: Final = 3
 _INSTALLED: Final = ("purelib", "platlib")
+
+
+class PackageFile(NamedTuple):
+    """File with its path inside site-packages and its content."""
+
+    path: str
+    content: bytes
 
 
 class PackageError(Exception):
@@ -123,7 +130,7 @@ def find_tracked_files(root: Path) -> set[str] | None:
     return set(filter(None, done.stdout.split("\0")))
 
 
-def download_wheels(requirements: Path, folder: Path) -> None:
+def download_wheels(requirements_file: Path, folder: Path) -> None:
     """Download the wheels of the required packages for the platform of Azure Functions into a folder.
 
     Raises:
@@ -136,7 +143,7 @@ def download_wheels(requirements: Path, folder: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *platforms]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.13"]
     done = subprocess.run(  # noqa: S603  our own command line
-        [*command, "--dest", str(folder), "--requirement", str(requirements)],
+        [*command, "--dest", str(folder), "--requirement", str(requirements_file)],
         capture_output=True,
         text=True,
         check=False,
@@ -145,7 +152,7 @@ def download_wheels(requirements: Path, folder: Path) -> None:
         raise PackageError(f"pip download failed\n{done.stderr.strip()}")
 
 
-def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
+def collect_dependency_files(wheels_folder: Path) -> dict[str, bytes]:
     """Return the content of all files in a folder's wheels, by path inside the package.
 
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
@@ -154,8 +161,8 @@ def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
         PackageError: if two wheels contain different files with the same path.
     """
     found: dict[str, bytes] = {}
-    for wheel in sorted(wheels.glob("*.whl")):
-        for name, content in _read_wheel_files(wheel):
+    for wheel in sorted(wheels_folder.glob("*.whl")):
+        for name, content in _iterate_wheel_files(wheel):
             path = f"{SITE_PACKAGES}/{name}"
             if found.setdefault(path, content) != content:
                 raise PackageError(f"{wheel.name} and another wheel contain different files with the path {name}")
@@ -187,41 +194,41 @@ def unpack_archive(archive: Path, folder: Path) -> None:
         opened.extractall(folder)
 
 
-def _iterate_matching_files(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePosixPath]:
+def _iterate_matching_files(root: Path, folder: str, name_patterns: Iterable[str]) -> Iterator[PurePosixPath]:
     for path in sorted((root / folder).rglob("*")):
         within = path.relative_to(root)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in within.parts)
-        if path.is_file() and not hidden and _matches_name_pattern(path, names):
+        if path.is_file() and not hidden and _has_matching_name(path, name_patterns):
             yield PurePosixPath(within)
 
 
-def _iterate_parent_folders(name: str) -> Iterator[str]:
-    yield from (str(parent) for parent in PurePosixPath(name).parents if parent.parts)
+def _iterate_parent_folders(path: str) -> Iterator[str]:
+    yield from (str(parent) for parent in PurePosixPath(path).parents if parent.parts)
 
 
-def _matches_name_pattern(path: Path, names: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(path.name, name) for name in names)
+def _has_matching_name(path: Path, name_patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path.name, name) for name in name_patterns)
 
 
-def _read_wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of the files that a wheel installs into site-packages; scripts and headers are omitted."""
+def _iterate_wheel_files(wheel: Path) -> Iterator[PackageFile]:
+    """Yield the files that a wheel installs into site-packages; scripts and headers are omitted."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
-            name = _compute_installed_path(PurePosixPath(entry.filename))
+            name = _compute_installed_path_or_empty(PurePosixPath(entry.filename))
             if name and not entry.is_dir():
-                yield name, archive.read(entry)
+                yield PackageFile(name, archive.read(entry))
 
 
-def _compute_installed_path(path: PurePosixPath) -> str:
+def _compute_installed_path_or_empty(path_in_wheel: PurePosixPath) -> str:
     """Return the path in site-packages at which a wheel's file is installed.
 
     Return an empty text if the file is not installed.
     """
-    if "__pycache__" in path.parts or path.suffix == ".pyc":
+    if "__pycache__" in path_in_wheel.parts or path_in_wheel.suffix == ".pyc":
         return ""
-    if not path.parts[0].endswith(".data"):
-        return str(path)
-    return "/".join(path.parts[2:]) if path.parts[1] in _INSTALLED else ""
+    if not path_in_wheel.parts[0].endswith(".data"):
+        return str(path_in_wheel)
+    return "/".join(path_in_wheel.parts[2:]) if path_in_wheel.parts[1] in _INSTALLED else ""
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def main(arguments: list[str], record_file: Path = RECORD) -> int:
     parser.add_argument("package", type=Path, help="the deployment package")
     parser.add_argument("--record", action="store_true", help="accept the size instead of checking it")
     options = parser.parse_args(arguments)
-    sizes = measure_dependencies(options.package)
+    sizes = measure_dependency_bytes(options.package)
     unpacked = sum(sizes.values())
     sys.stdout.write(f"unpacked: {unpacked:,} bytes\n")
     for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:LARGEST]:
@@ -46,30 +46,30 @@ def main(arguments: list[str], record_file: Path = RECORD) -> int:
     return 1
 
 
-def measure_dependencies(package: Path) -> Mapping[str, int]:
+def measure_dependency_bytes(package_path: Path) -> Mapping[str, int]:
     """Return the unpacked size in bytes of each dependency of a deployment package, by name and version.
 
     The entry ``files in no RECORD`` is the size of the files in the folder of dependencies that no dependency lists.
     The entry ``the app`` is the size of all files outside this folder.
     """
-    with zipfile.ZipFile(package) as archive:
+    with zipfile.ZipFile(package_path) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-        owners = {path: owner for owner, record in _list_files_by_dependency(archive) for path in record}
+        owners = {path: owner for owner, paths in _map_dependencies_to_file_paths(archive).items() for path in paths}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
         total[owners.get(path, _label_file_without_record(path))] += size
     return total
 
 
-def _list_files_by_dependency(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
-    """Return each dependency in a package with the paths of its files, as listed in the dependency's RECORD file."""
-    found = []
+def _map_dependencies_to_file_paths(archive: zipfile.ZipFile) -> dict[str, list[str]]:
+    """Return the paths of each dependency's files, as listed in its RECORD file, by name and version."""
+    found: dict[str, list[str]] = {}
     for path in archive.namelist():
         parent, _, name = path.rpartition("/")
         if name == "RECORD" and parent.endswith(".dist-info"):
             owner = parent.rpartition("/")[2].removesuffix(".dist-info").replace("-", " ")
             lines = archive.read(path).decode().splitlines()
-            found.append((owner, [f"{SITE_PACKAGES}/{line.split(',')[0]}" for line in lines]))
+            found.setdefault(owner, []).extend(f"{SITE_PACKAGES}/{line.split(',')[0]}" for line in lines)
     return found
 
 

@@ -28,12 +28,12 @@ STATES: tuple[dict[str, Any], ...] = (
 )
 
 
-def build_proof_vectors() -> str:
+def build_proof_vectors_json() -> str:
     """Return the test vectors as JSON text; the text is the same on every run."""
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
     verifier = VerifierKey(build_key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
-    records = _build_records()
+    records = _build_sealed_records()
     leaves = [bytes.fromhex(record["Hash"]) for record in records]
     whole = {
         "rule": "leaf = the 32 bytes of Hash, index = sequence - 1; RFC 6962 trees; C2SP notes of signature type 0x02",
@@ -52,7 +52,7 @@ def build_proof_vectors() -> str:
     return json.dumps(whole, indent=1) + "\n"
 
 
-def _build_records() -> list[dict[str, Any]]:
+def _build_sealed_records() -> list[dict[str, Any]]:
     previous, records = compute_genesis_hash(WORKSPACE, CHAIN, SCOPE), []
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
@@ -63,14 +63,16 @@ def _build_records() -> list[dict[str, Any]]:
     return records
 
 
-def _compute_root(leaves: list[bytes]) -> bytes:
+def _compute_merkle_root(leaves: list[bytes]) -> bytes:
     tree = CompactRange()
     tree.append(leaves)
     return tree.compute_root()
 
 
 def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
-    checkpoint = CheckpointContent(build_checkpoint_origin(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
+    checkpoint = CheckpointContent(
+        build_checkpoint_origin(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_merkle_root(leaves)
+    )
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
     note = format_note(checkpoint.text, verifier, signature).decode()
     return {
@@ -83,16 +85,23 @@ def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, veri
 
 def _build_inclusion_proof(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
     path = [
-        _to_base64(_compute_root(leaves[first:last])) for first, last in list_inclusion_proof_ranges(sequence - 1, size)
+        _to_base64(_compute_merkle_root(leaves[first:last]))
+        for first, last in list_inclusion_proof_ranges(sequence - 1, size)
     ]
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
 def _build_consistency_proof(leaves: list[bytes], old_size: int, size: int) -> dict[str, Any]:
     path = [
-        _to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_proof_ranges(old_size, size)
+        _to_base64(_compute_merkle_root(leaves[first:last]))
+        for first, last in list_consistency_proof_ranges(old_size, size)
     ]
-    return {"from": old_size, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old_size])), "hashes": path}
+    return {
+        "from": old_size,
+        "size": size,
+        "fromRoot": _to_base64(_compute_merkle_root(leaves[:old_size])),
+        "hashes": path,
+    }
 
 
 def _to_base64(data: bytes) -> str:
@@ -100,4 +109,4 @@ def _to_base64(data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_proof_vectors(), encoding="utf-8")
+    TARGET.write_text(build_proof_vectors_json(), encoding="utf-8")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from scripts.proof_vectors import build_proof_vectors
+from scripts.proof_vectors import build_proof_vectors_json
 from shared.auth.jose import to_jwk
 from shared.provenance.cose import RootSignature, build_protected_header, build_signed_bytes, encode_key_set
 from shared.provenance.notes import VerifierKey
@@ -26,9 +26,9 @@ ISSUER: Final = "https://plant-a.example"
 _COORDINATE: Final = 32
 
 
-def build_receipt_vectors() -> str:
+def build_receipt_vectors_json() -> str:
     """Return the test vectors as JSON text; the text is the same on every run."""
-    chain = json.loads(build_proof_vectors())
+    chain = json.loads(build_proof_vectors_json())
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     verifier = VerifierKey.parse(chain["verifierKey"])
     signatures = {
@@ -141,4 +141,4 @@ def _replace_protected_headers(valid_signature: RootSignature, changes: dict[int
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_receipt_vectors(), encoding="utf-8")
+    TARGET.write_text(build_receipt_vectors_json(), encoding="utf-8")

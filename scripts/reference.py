@@ -1,6 +1,7 @@
 """Write docs/reference/api.md from the operations, settings and access rights in the code."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,7 @@ SETTINGS_NOTE = (
 )
 
 
-def build_reference() -> str:
+def build_reference_page() -> str:
     """Return the page docs/reference/api.md as Markdown."""
     parts = [
         "# Reference",
@@ -60,15 +61,15 @@ def _build_right_row(right: AccessRight) -> tuple[str, ...]:
     return (f"`{right}`", *("yes" if right in ROLE_RIGHTS[role] else "" for role in Role))
 
 
-def _build_setting_row(name: str) -> tuple[str, ...]:
-    field = Settings.model_fields[name]
+def _build_setting_row(field_name: str) -> tuple[str, ...]:
+    field = Settings.model_fields[field_name]
     return f"`{field.alias}`", f"`{field.default}`" if field.default != "" else "", field.description or ""
 
 
-def _format_table(column_titles: tuple[str, ...], rows: object) -> str:
-    lines = [column_titles, ("---",) * len(column_titles), *rows]  # type: ignore[misc]
+def _format_table(column_titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [column_titles, ("---",) * len(column_titles), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_reference(), encoding="utf-8")
+    TARGET.write_text(build_reference_page(), encoding="utf-8")

@@ -56,53 +56,57 @@ class Condition:
         """True if there is no condition, or only ``If-Match: *``; every existing item then satisfies the request."""
         return self.none_match is None and (self.match is None or self.match.every)
 
-    def check_if_match(self, etag: str) -> None:
+    def check_if_match(self, stored_etag: str) -> None:
         """Reject a request whose If-Match header contains neither this ETag, as a strong ETag, nor ``*``.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self._is_if_match_satisfied_by(etag):
+        if not self._is_if_match_satisfied_by(stored_etag):
             raise build_precondition_failed_error()
 
-    def is_not_modified(self, etag: str | None) -> bool:
+    def is_not_modified(self, stored_etag: str | None) -> bool:
         """Return whether If-None-Match matches the stored version by weak comparison (RFC 9110 section 13.1.2).
 
         Args:
-            etag: ETag of the stored version; None if nothing is stored.
+            stored_etag: ETag of the stored version; None if nothing is stored.
         """
         tags = self.none_match
-        return tags is not None and etag is not None and (tags.every or etag in tags.strong or etag in tags.weak)
+        return (
+            tags is not None
+            and stored_etag is not None
+            and (tags.every or stored_etag in tags.strong or stored_etag in tags.weak)
+        )
 
-    def is_satisfied_by(self, etag: str | None) -> bool:
+    def is_satisfied_by(self, stored_etag: str | None) -> bool:
         """Return whether the stored version satisfies the condition of a write (RFC 9110 section 13.2.2).
 
         Args:
-            etag: ETag of the stored version; None if nothing is stored.
+            stored_etag: ETag of the stored version; None if nothing is stored.
         """
-        return self._is_if_match_satisfied_by(etag) and not self.is_not_modified(etag)
+        return self._is_if_match_satisfied_by(stored_etag) and not self.is_not_modified(stored_etag)
 
-    def check_write_allowed(self, etag: str | None) -> None:
+    def check_write_allowed(self, stored_etag: str | None) -> None:
         """Reject a write if the stored version does not satisfy the condition.
 
         Args:
-            etag: ETag of the stored version; None if nothing is stored.
+            stored_etag: ETag of the stored version; None if nothing is stored.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self._is_if_match_satisfied_by(etag):
-            raise build_item_missing_error() if etag is None else build_precondition_failed_error()
-        if self.is_not_modified(etag):
+        if not self._is_if_match_satisfied_by(stored_etag):
+            raise build_item_missing_error() if stored_etag is None else build_precondition_failed_error()
+        if self.is_not_modified(stored_etag):
             raise _build_item_exists_error()
 
-    def _is_if_match_satisfied_by(self, etag: str | None) -> bool:
+    def _is_if_match_satisfied_by(self, stored_etag: str | None) -> bool:
         """Return whether the stored version satisfies If-Match; True if the request does not have this header.
 
         Weak ETags never match (RFC 9110 section 13.1.1).
         """
         tags = self.match
-        return tags is None or (etag is not None and (tags.every or etag in tags.strong))
+        return tags is None or (stored_etag is not None and (tags.every or stored_etag in tags.strong))
 
 
 UNCONDITIONAL: Final = Condition()
@@ -135,29 +139,29 @@ def condition_from_headers(if_match: str | None, if_none_match: str | None) -> C
     return Condition(_parse_etags(if_match, "If-Match"), _parse_etags(if_none_match, "If-None-Match"))
 
 
-def _parse_etags(header: str | None, name: str) -> EntityTags | None:
-    if header is None:
+def _parse_etags(header_value: str | None, header_name: str) -> EntityTags | None:
+    if header_value is None:
         return None
-    text = header.strip(" \t")
+    text = header_value.strip(" \t")
     if text == ANY:
         return EntityTags(every=True)
     strong: list[str] = []
     weak: list[str] = []
-    position = _skip_commas(text, 0)
+    position = _find_position_after_commas(text, 0)
     while position < len(text):
         found = _TAG.match(text, position)
         if found is None:
             break
         (weak if found[1] else strong).append(found[2])
-        following = _skip_commas(text, found.end())
+        following = _find_position_after_commas(text, found.end())
         if following < len(text) and "," not in text[found.end() : following]:
             break
         position = following
     if position < len(text) or not (strong or weak):
-        raise build_invalid_field_error(name, 'must be a list of ETags, such as "1a", or *')
+        raise build_invalid_field_error(header_name, 'must be a list of ETags, such as "1a", or *')
     return EntityTags(strong=tuple(strong), weak=tuple(weak))
 
 
-def _skip_commas(text: str, position: int) -> int:
+def _find_position_after_commas(text: str, position: int) -> int:
     found = _BETWEEN.match(text, position)
     return found.end() if found else position

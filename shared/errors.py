@@ -79,7 +79,7 @@ def build_invalid_field_error(field: str, message: str, *, code: str = "INVALID_
 
 
 def build_invalid_fields_error(
-    errors: Iterable[FieldError], *, code: str = "INVALID_REQUEST", total: int | None = None
+    errors: Iterable[FieldError], *, code: str = "INVALID_REQUEST", total_count: int | None = None
 ) -> WorkspaceError:
     """Build an INVALID error that lists the first :data:`MAX_LISTED` invalid fields under ``errors``.
 
@@ -88,11 +88,11 @@ def build_invalid_fields_error(
     Args:
         errors: invalid fields; an iterator is read only as far as needed.
         code: code of the error.
-        total: number of all invalid fields, if ``errors`` may contain only the first of them.
+        total_count: number of all invalid fields, if ``errors`` may contain only the first of them.
     """
     listed = list(islice(errors, MAX_LISTED + 1))
-    if len(listed) > MAX_LISTED or (total or 0) > len(listed):
-        listed = [*listed[:MAX_LISTED], build_entry_about_omitted_errors(total)]
+    if len(listed) > MAX_LISTED or (total_count or 0) > len(listed):
+        listed = [*listed[:MAX_LISTED], build_entry_about_omitted_errors(total_count)]
     fields = [
         {"field": _shorten(error.field, _MAX_FIELD), "message": _shorten(error.message, MAX_DETAIL)} for error in listed
     ]
@@ -100,13 +100,13 @@ def build_invalid_fields_error(
     return WorkspaceError(Kind.INVALID, code, detail, errors=fields)
 
 
-def build_entry_about_omitted_errors(total: int | None) -> FieldError:
+def build_entry_about_omitted_errors(total_count: int | None) -> FieldError:
     """Build the last entry of an incomplete list of invalid fields, which states how many fields are invalid.
 
     Args:
-        total: number of all invalid fields; None if it is not known.
+        total_count: number of all invalid fields; None if it is not known.
     """
-    count = f"more than {MAX_LISTED}" if total is None else total
+    count = f"more than {MAX_LISTED}" if total_count is None else total_count
     return FieldError(_UNLISTED, f"{count} errors were found; at most {MAX_LISTED} of them are listed")
 
 
@@ -114,8 +114,8 @@ def _join_and_shorten_details(details: Iterable[str]) -> str:
     return _shorten("; ".join(details), MAX_DETAIL)
 
 
-def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+def _shorten(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 LEADING: Final = ("VERSION_UNKNOWN", "BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
@@ -199,6 +199,6 @@ def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
     return listed if isinstance(listed, list) else []
 
 
-def _get_top_level_field(field: str) -> str:
+def _get_top_level_field(field_path: str) -> str:
     """Return the first name in the path of a field, for instance ``parameters`` for ``parameters[0].name``."""
-    return re.split(r"[.\[]", field, maxsplit=1)[0]
+    return re.split(r"[.\[]", field_path, maxsplit=1)[0]

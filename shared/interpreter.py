@@ -18,26 +18,26 @@ LARGE_VALUES: Final = 65_536
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 
 
-async def load_modules(runtime: Runtime, *names: str) -> None:
+async def load_modules(runtime: Runtime, *module_names: str) -> None:
     """Import modules in a worker thread; do nothing if all of them are already imported.
 
     Large libraries take up to a second to import, so the first request that needs them loads them.
 
     Args:
         runtime: source of the worker thread.
-        names: fully qualified names of modules.
+        module_names: fully qualified names of modules.
 
     Raises:
         ImportError: a module cannot be imported.
     """
-    missing = [name for name in names if name not in _loaded]
+    missing = [name for name in module_names if name not in _loaded]
     if missing:
         await runtime.run_in_thread(_import_modules, missing)
         exempt_objects_from_garbage_collection()
 
 
-def _import_modules(names: list[str]) -> None:
-    for name in names:
+def _import_modules(module_names: list[str]) -> None:
+    for name in module_names:
         import_module(name)
         # sys.modules cannot be used for this check: it contains a module before its import is complete.
         _loaded.add(name)
@@ -86,15 +86,16 @@ class _GarbageCollection:
 _COLLECTION: Final = _GarbageCollection()
 
 
-def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
+def pause_garbage_collection(json_size: int) -> AbstractContextManager[None]:
     """Context manager: pause the cyclic garbage collection while the block uses the values of a large JSON text.
 
     JSON values have no reference cycles, but a collection would examine each of up to a million values.
 
     Args:
-        size: size of the JSON text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
+        json_size: size of the JSON text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not
+            paused.
     """
-    return _COLLECTION.pause() if size >= LARGE_VALUES else nullcontext()
+    return _COLLECTION.pause() if json_size >= LARGE_VALUES else nullcontext()
 
 
 def release_unused_memory() -> None:

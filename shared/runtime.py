@@ -112,7 +112,7 @@ class Runtime:
         """
         creation = _ScratchFolderCreation(parent, prefix)
         try:
-            folder = await self.run_in_thread(creation.run)
+            folder = await self.run_in_thread(creation.create_folder)
         except asyncio.CancelledError:
             creation.abandon()
             raise
@@ -151,7 +151,7 @@ class _ScratchFolderCreation:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._is_abandoned = False
 
-    def run(self) -> tempfile.TemporaryDirectory[str]:
+    def create_folder(self) -> tempfile.TemporaryDirectory[str]:
         """Create the folder and return it; delete it at once if its caller was cancelled."""
         self._folder = _create_scratch_folder(self._parent, self._prefix)
         if self._is_abandoned:
@@ -159,7 +159,7 @@ class _ScratchFolderCreation:
         return self._folder
 
     def abandon(self) -> None:
-        """Delete the folder now, or as soon as it is created, because the caller of :meth:`run` was cancelled."""
+        """Delete the folder now, or as soon as it exists, because the caller of :meth:`create_folder` was cancelled."""
         self._is_abandoned = True
         if self._folder is not None:
             self._folder.cleanup()

@@ -28,14 +28,14 @@ def format_rfc3339(instant: datetime) -> str:
     return instant.isoformat(timespec="microseconds")[:_LENGTH_WITHOUT_ZONE] + "Z"
 
 
-def to_microseconds(instant: datetime) -> int:
+def to_unix_microseconds(instant: datetime) -> int:
     """Convert an aware datetime to microseconds since 1970; earlier times are negative."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
-def from_microseconds(number: int) -> datetime:
+def from_unix_microseconds(microseconds: int) -> datetime:
     """Convert microseconds since 1970 to a datetime in UTC."""
-    return _EPOCH + number * _MICROSECOND
+    return _EPOCH + microseconds * _MICROSECOND
 
 
 def parse_rfc3339(text: str) -> datetime:

@@ -9,6 +9,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 _LOG = logs.get_logger("snapshots")
 
 
+type Versioned[T] = tuple[int, T]
+"""Version in the store, and the stored value."""
+
+
 class VersionedCache[T]:
     """Cache of one value; it reads the version from the store at most once per ``max_age`` seconds.
 
@@ -23,7 +27,7 @@ class VersionedCache[T]:
     def __init__(
         self,
         version: Callable[[], Awaitable[int]],
-        load: Callable[[], Awaitable[tuple[int, T]]],
+        load: Callable[[], Awaitable[Versioned[T]]],
         *,
         max_age: float,
         max_stale: float,
@@ -33,7 +37,7 @@ class VersionedCache[T]:
         self._load = load
         self._max_age = max_age
         self._max_stale = max_stale
-        self._cached: tuple[int, T] | None = None
+        self._cached: Versioned[T] | None = None
         self._error: Exception | None = None
         self._checked_at = float("-inf")
         self._succeeded_at = float("-inf")
@@ -57,7 +61,7 @@ class VersionedCache[T]:
         async with self._lock:
             # A read that began before an invalidation can have an older value than the caller of ``invalidate`` stored.
             if self._finished_reads == finished_reads or self._generation_of_last_read < generation:
-                await self._read_store()
+                await self._refresh_from_store()
             if self._error is not None and not self._has_recent_value():
                 raise self._error
         assert self._cached is not None  # noqa: S101  a read that succeeds stores a value
@@ -68,7 +72,7 @@ class VersionedCache[T]:
         self._generation += 1
         self._checked_at = float("-inf")
 
-    async def _read_store(self) -> None:
+    async def _refresh_from_store(self) -> None:
         """Replace the cached value if its version has changed; keep the value and the error if the store fails."""
         began_at = self._runtime.monotonic()
         generation = self._generation

@@ -38,19 +38,19 @@ _OPTIONS = (
 _UNDOCUMENTED = re.compile(r'^(\w+)(?:: TypeAlias = .+| = TypedDict\(\n(?:[ )}].*\n)*?\))\n(?!""")', re.MULTILINE)
 
 
-def build_document() -> dict[str, Any]:
+def build_service_openapi_document() -> dict[str, Any]:
     """Build the OpenAPI document of the service, without the operations that the configuration of a workspace adds."""
     sys.path.insert(0, str(ROOT))
     from functions import GROUPS  # noqa: PLC0415  the service is importable only from here on
     from functions.lazy_groups import load_operations  # noqa: PLC0415
-    from shared.openapi.document import build_document  # noqa: PLC0415
+    from shared.openapi.document import build_openapi_document  # noqa: PLC0415
     from shared.openapi.schemas import SchemaRegistry  # noqa: PLC0415
 
     operations = asyncio.run(load_operations(GROUPS))
-    return build_document(operations, "Workspace", "", {}, SchemaRegistry())
+    return build_openapi_document(operations, "Workspace", "", {}, SchemaRegistry())
 
 
-def generate_models(document: dict[str, Any]) -> str:
+def generate_models_source(openapi_document: dict[str, Any]) -> str:
     """Generate the source code of ``oi.models`` from the named schemas of an OpenAPI document.
 
     Raises:
@@ -58,62 +58,62 @@ def generate_models(document: dict[str, Any]) -> str:
     """
     if not GENERATOR.exists():
         raise RuntimeError(f"{GENERATOR} is missing; run `make .venv-clients/installed`")
-    schemas = document["components"]["schemas"]
+    schemas = openapi_document["components"]["schemas"]
     reduced = {
-        "openapi": document["openapi"],
-        "info": document["info"],
+        "openapi": openapi_document["openapi"],
+        "info": openapi_document["info"],
         "paths": {},
         "components": {"schemas": schemas},
     }
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder, "openapi.json"), Path(folder, "models.py")
         source.write_text(json.dumps(reduced), encoding="utf-8")
-        _run_command([str(GENERATOR), "--input", str(source), "--output", str(output), *_OPTIONS])
+        _run_command_and_get_output([str(GENERATOR), "--input", str(source), "--output", str(output), *_OPTIONS])
         text = output.read_text(encoding="utf-8")
-    return _format_code(_add_alias_docstrings(text, schemas))
+    return _format_code(_add_missing_docstrings(text, schemas))
 
 
-def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
+def _add_missing_docstrings(source_code: str, schemas: dict[str, Any]) -> str:
     """Add a docstring to each type alias and class for which the generator writes none."""
 
-    def describe(name: str) -> str:
-        return schemas.get(name, {}).get("description") or _describe_type_use(name, text)
+    def build_docstring(type_name: str) -> str:
+        return schemas.get(type_name, {}).get("description") or _describe_type_use(type_name, source_code)
 
-    documented = _UNDOCUMENTED.sub(lambda match: f'{match[0]}"""{describe(match[1])}"""\n', text)
+    documented = _UNDOCUMENTED.sub(lambda match: f'{match[0]}"""{build_docstring(match[1])}"""\n', source_code)
     documented = re.sub(r'"""\n(.+)\n"""', r'"""\1"""', documented)
     return re.sub(
         r'^class (\w+)\(TypedDict\):\n(?!    """)',
-        lambda match: f'{match[0]}    """{describe(match[1])}"""\n',
+        lambda match: f'{match[0]}    """{build_docstring(match[1])}"""\n',
         documented,
         flags=re.MULTILINE,
     )
 
 
-def _describe_type_use(name: str, code: str) -> str:
-    """Return a sentence that names a property whose value has the type ``name`` in the generated code."""
+def _describe_type_use(type_name: str, source_code: str) -> str:
+    """Return a sentence that names a property whose value has the type ``type_name`` in the generated code."""
     owner, uses = "", []
-    for line in code.splitlines():
+    for line in source_code.splitlines():
         if found := re.match(r"class (\w+)\(|(\w+) = TypedDict\(", line):
             owner = found[1] or found[2]
-        elif found := re.fullmatch(rf"\s+['\"]?(\w+)['\"]?: ([\w\[\] |,]*\b{name}\b[\w\[\] |,]*)", line):
-            uses.append((found[1], owner, "Element" if f"list[{name}]" in found[2] else "Value"))
+        elif found := re.fullmatch(rf"\s+['\"]?(\w+)['\"]?: ([\w\[\] |,]*\b{type_name}\b[\w\[\] |,]*)", line):
+            uses.append((found[1], owner, "Element" if f"list[{type_name}]" in found[2] else "Value"))
     if not uses:
-        return f"JSON value ``{name}`` in requests or replies."
+        return f"JSON value ``{type_name}`` in requests or replies."
     member, model, role = uses[0]
     return f"{role} of the property ``{member}``{' of' if len(uses) == 1 else ', for example of'} ``{model}``."
 
 
-def _format_code(text: str) -> str:
+def _format_code(source_code: str) -> str:
     ruff = [sys.executable, "-m", "ruff"]
     named = ["--stdin-filename", str(TARGET), "-"]
-    fixed = _run_command(
-        [*ruff, "check", "--fix-only", "--unsafe-fixes", "--select", "D,I,UP,F401", "--quiet", *named], text
+    fixed = _run_command_and_get_output(
+        [*ruff, "check", "--fix-only", "--unsafe-fixes", "--select", "D,I,UP,F401", "--quiet", *named], source_code
     )
-    return _run_command([*ruff, "format", *named], fixed)
+    return _run_command_and_get_output([*ruff, "format", *named], fixed)
 
 
-def _run_command(command: list[str], text: str | None = None) -> str:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+def _run_command_and_get_output(command: list[str], stdin_text: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin_text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr}")
     return done.stdout
@@ -128,9 +128,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("document", nargs="?", type=Path, help="OpenAPI document, JSON")
     parser.add_argument("--check", action="store_true", help="compare the module and write nothing")
     options = parser.parse_args(arguments)
-    document = json.loads(options.document.read_bytes()) if options.document else build_document()
+    document = json.loads(options.document.read_bytes()) if options.document else build_service_openapi_document()
     try:
-        text = generate_models(document)
+        text = generate_models_source(document)
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

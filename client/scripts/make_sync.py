@@ -25,12 +25,12 @@ _WORDS = (
 )
 
 
-def convert_module(text: str) -> str:
+def convert_module_to_sync(source_code: str) -> str:
     """Convert the source code of a module of the asyncio client to code without asyncio; return it formatted."""
     for pattern, replacement in _WORDS:
-        text = re.sub(pattern, replacement, text)
+        source_code = re.sub(pattern, replacement, source_code)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET / "module.py"), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, input=source_code, capture_output=True, text=True, check=True).stdout
 
 
 def main(arguments: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     for path in sorted(SOURCE.glob("*.py")):
         if path.name in WRITTEN_BY_HAND:
             continue
-        text, target = convert_module(path.read_text(encoding="utf-8")), TARGET / path.name
+        text, target = convert_module_to_sync(path.read_text(encoding="utf-8")), TARGET / path.name
         if path.name == "__init__.py":
             text = '"""Client without asyncio, derived from ``oi._async`` by scripts/make_sync.py."""\n'
         if not target.exists() or target.read_text(encoding="utf-8") != text:

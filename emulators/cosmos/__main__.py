@@ -28,15 +28,21 @@ def main() -> None:
     )
     delay = options.delay_ms / 1000
     if options.chaos:
-        server.faults.add(
-            *build_random_faults(
-                options.chaos, options.seed, lambda request: request.operation in options.operations, seconds=delay
+        server.faults.add_all(
+            build_random_faults(
+                options.chaos,
+                options.seed,
+                lambda request: request.operation in options.operations,
+                delay_seconds=delay,
             )
         )
     if options.read_chaos:
-        server.faults.add(
-            *build_random_read_faults(
-                options.read_chaos, options.seed + 1_000, lambda request: request.operation in READS, seconds=delay
+        server.faults.add_all(
+            build_random_read_faults(
+                options.read_chaos,
+                options.seed + 1_000,
+                lambda request: request.operation in READS,
+                delay_seconds=delay,
             )
         )
     with server:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from emulators.cosmos.wire import CosmosError, CosmosRequest
@@ -33,23 +33,23 @@ class ThroughputBudget:
         self._used = 0.0
         self._at: float | None = None
 
-    def check_remaining_units(self, now: float) -> None:
+    def require_request_units(self, now_seconds: float) -> None:
         """Check, before a request is executed, that the container has request units left.
 
         Args:
-            now: The current time in seconds since 1970.
+            now_seconds: The current time in seconds since 1970.
 
         Raises:
             CosmosError: 429 (sub-status 3200), with the time until the container accepts requests again.
         """
-        passed = 0.0 if self._at is None else max(0.0, now - self._at)
-        self._at = now
+        passed = 0.0 if self._at is None else max(0.0, now_seconds - self._at)
+        self._at = now_seconds
         self._used = max(0.0, self._used - passed * self._rate)
         if self._used >= self._rate:
             wait_ms = int((self._used - self._rate) / self._rate * 1000) + 1
             raise CosmosError(429, "The request rate is too large. More request units may be needed.", 3200, wait_ms)
 
-    def spend_units(self, units: float) -> None:
+    def spend_request_units(self, units: float) -> None:
         """Subtract the charge of an executed request from the remaining request units of the container."""
         self._used += units
 
@@ -97,7 +97,7 @@ class AccountOptions:
     request_units: float | None = None
     bearer: Literal["accept", "deny"] = "accept"
 
-    def check_consistency(self, request: CosmosRequest) -> None:
+    def check_requested_consistency(self, request: CosmosRequest) -> None:
         """Check that the consistency level that a request demands is not stronger than the account's level.
 
         Raises:
@@ -128,8 +128,8 @@ class AccountOptions:
             "media": "//media/",
             "addresses": "//addresses/",
             "_dbs": "//dbs/",
-            "writableLocations": _build_locations(self.write_regions, endpoint),
-            "readableLocations": _build_locations(self.read_regions, endpoint),
+            "writableLocations": _build_region_locations(self.write_regions, endpoint),
+            "readableLocations": _build_region_locations(self.read_regions, endpoint),
             "enableMultipleWriteLocations": self.multiple_write_locations,
             "enablePerPartitionFailoverBehavior": self.per_partition_failover,
             "continuousBackupEnabled": False,
@@ -141,16 +141,26 @@ class AccountOptions:
         }
 
 
-def _build_locations(regions: tuple[str, ...], endpoint: str) -> list[dict[str, str]]:
-    return [{"name": region, "databaseAccountEndpoint": endpoint} for region in regions]
+def _build_region_locations(region_names: tuple[str, ...], endpoint: str) -> list[dict[str, str]]:
+    return [{"name": region, "databaseAccountEndpoint": endpoint} for region in region_names]
 
 
-def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> None:
+class _SignedResource(NamedTuple):
+    """Resource that a client includes in the signature of a request.
+
+    For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
+    """
+
+    path_segments: tuple[str, ...]
+    type: str
+
+
+def authenticate(request: CosmosRequest, master_key: str, options: AccountOptions) -> None:
     """Check the master-key signature or the Entra token of a request.
 
     Args:
         request: The request to check.
-        key: The account's master key, in Base64.
+        master_key: The account's master key, in Base64.
         options: The options of the account, which state whether Entra tokens are accepted.
 
     Raises:
@@ -162,13 +172,13 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
             401, "Required Header authorization is missing. Ensure a valid Authorization token is passed."
         )
     if fields.get("type") == "aad":
-        _check_entra_token(request, options)
+        _check_entra_token_permission(request, options)
         return
     if fields.get("type") != "master":
         raise CosmosError(401, "The authorization token type is not supported.")
     _check_signature_date(request)
     if not any(
-        hmac.compare_digest(fields["sig"], compute_signature(request, link, key))
+        hmac.compare_digest(fields["sig"], compute_signature(request, link, master_key))
         for link in _list_candidate_resource_links(request)
     ):
         raise CosmosError(
@@ -178,37 +188,33 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
         )
 
 
-def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
+def compute_signature(request: CosmosRequest, resource_link: str, master_key: str) -> str:
     """Compute the signature of a request with the master key.
 
     See "Access control on Azure Cosmos DB resources" in the REST reference.
 
     Args:
         request: The request to sign.
-        link: The resource path that is part of the signed text, such as `dbs/plant/colls/events`.
-        key: The account's master key, in Base64.
+        resource_link: The resource path that is part of the signed text, such as `dbs/plant/colls/events`.
+        master_key: The account's master key, in Base64.
     """
-    _, resource_type = _parse_signed_segments_and_type(request)
+    resource_type = _parse_signed_resource(request).type
     date, http_date = request.read_header("x-ms-date").lower(), request.read_header("date").lower()
-    text = f"{request.method.lower()}\n{resource_type}\n{link}\n{date}\n{http_date}\n"
-    digest = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
+    text = f"{request.method.lower()}\n{resource_type}\n{resource_link}\n{date}\n{http_date}\n"
+    digest = hmac.new(base64.b64decode(master_key), text.encode(), hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
 
 
-def _parse_signed_segments_and_type(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
-    """Return the path segments and the resource type that the client included in the signature of a request.
-
-    For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
-    """
+def _parse_signed_resource(request: CosmosRequest) -> _SignedResource:
     segments = request.segments
     if len(segments) % 2 == 1:
-        return segments[:-1], segments[-1]
-    return segments, segments[-2] if segments else ""
+        return _SignedResource(segments[:-1], segments[-1])
+    return _SignedResource(segments, segments[-2] if segments else "")
 
 
 def _list_candidate_resource_links(request: CosmosRequest) -> list[str]:
     """Return the two resource paths that a client may have signed for a request: with names, or with resource ids."""
-    link, _ = _parse_signed_segments_and_type(request)
+    link = _parse_signed_resource(request).path_segments
     # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]
 
@@ -222,7 +228,7 @@ def _check_signature_date(request: CosmosRequest) -> None:
         raise CosmosError(403, "The authorization token is not valid at the current time.")
 
 
-def _check_entra_token(request: CosmosRequest, options: AccountOptions) -> None:
+def _check_entra_token_permission(request: CosmosRequest, options: AccountOptions) -> None:
     if options.bearer == "deny" or request.operation in _CONTROL:
         raise CosmosError(
             403,

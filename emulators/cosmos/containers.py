@@ -6,13 +6,22 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from emulators.cosmos.partition_keys import PartitionKey, hash_partition_key, parse_path, split_hash_range
+from emulators.cosmos.partition_keys import (
+    PartitionKey,
+    hash_partition_key,
+    split_hash_range_evenly,
+    split_property_path,
+)
 from emulators.cosmos.sort_index import SortEntry, SortIndex
+from emulators.cosmos.sql_expressions import DocumentPath
 from emulators.cosmos.wire import MAX_BYTES, CosmosError
+
+type PartitionKeyAndId = tuple[PartitionKey, str]
+"""Partition key and id, which identify an item of a container."""
 
 SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
@@ -49,7 +58,7 @@ class ItemList:
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._items: dict[int, CosmosItem] = {}
-        self._indexes: dict[tuple[str | int, ...], SortIndex] = {}
+        self._indexes: dict[DocumentPath, SortIndex] = {}
 
     def put(self, item: CosmosItem) -> None:
         """Add an item, or replace the item with the same creation number."""
@@ -69,13 +78,13 @@ class ItemList:
             index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
-    def iterate_created_after(self, number: int) -> Iterator[CosmosItem]:
+    def iterate_items_created_after(self, creation_number: int) -> Iterator[CosmosItem]:
         """Yield the items created after the item with this creation number; the list must not change meanwhile."""
-        for index in range(bisect_right(self._numbers, number), len(self._numbers)):
+        for index in range(bisect_right(self._numbers, creation_number), len(self._numbers)):
             yield self._items[self._numbers[index]]
 
-    def iterate_sorted_after(
-        self, path: tuple[str | int, ...], last_entry: SortEntry | None, *, descending: bool
+    def iterate_items_sorted_after(
+        self, path: DocumentPath, last_entry: SortEntry | None, *, descending: bool
     ) -> Iterator[CosmosItem]:
         """Yield the items after the index entry ``last_entry`` (None for all items), sorted by the value at ``path``.
 
@@ -85,7 +94,7 @@ class ItemList:
             self._indexes[path] = SortIndex(path)
             for item in self._items.values():
                 self._indexes[path].add(item.number, item.document)
-        numbers = self._indexes[path].iterate_item_numbers_after(last_entry, descending=descending)
+        numbers = self._indexes[path].iterate_creation_numbers_after(last_entry, descending=descending)
         return (self._items[number] for number in numbers)
 
     def __len__(self) -> int:
@@ -102,6 +111,13 @@ class PhysicalRange:
     items: ItemList = field(default_factory=ItemList)
 
 
+class UniqueKeyValues(NamedTuple):
+    """Values of one unique key in a document, and the position of the key in the container's unique-key policy."""
+
+    key_position: int
+    values_json: bytes
+
+
 class UniqueKeys:
     """Unique-key policy: no two items of a logical partition may have the same values at all paths of a unique key.
 
@@ -111,15 +127,12 @@ class UniqueKeys:
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         definitions = (properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or []
-        self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
+        self._keys = [[split_property_path(path) for path in definition["paths"]] for definition in definitions]
 
-    def list_unique_key_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return a pair for each unique key: its position in the policy, and its values in the document as JSON text.
-
-        A value that the document lacks counts as null.
-        """
+    def list_unique_key_values(self, document: Mapping[str, Any]) -> list[UniqueKeyValues]:
+        """Return the values of each unique key in a document; a value that the document lacks counts as null."""
         return [
-            (number, orjson.dumps([_find_document_value(document, path) for path in paths]))
+            UniqueKeyValues(number, orjson.dumps([_find_document_value(document, path) for path in paths]))
             for number, paths in enumerate(self._keys)
         ]
 
@@ -147,7 +160,9 @@ class CosmosContainer:
         self.clock = clock
         self.rid = str(properties["_rid"])
         self.paths: list[str] = properties["partitionKey"]["paths"]
-        self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split_hash_range(physical_partitions))]
+        self.ranges = [
+            PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split_hash_range_evenly(physical_partitions))
+        ]
         self.lsn = 0
         self.unique_keys = UniqueKeys(properties)
         self._unique_values: dict[tuple[PartitionKey, int, bytes], str] = {}
@@ -169,11 +184,8 @@ class CosmosContainer:
         """Return the items of a logical partition, in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
-    def find_id_by_unique_values(self, key: PartitionKey, unique_values: tuple[int, bytes]) -> str | None:
-        """Return the id of the item that has these values of a unique key; None if no item has them.
-
-        `unique_values` is a pair from `UniqueKeys.list_unique_key_values`.
-        """
+    def find_item_id_by_unique_values(self, key: PartitionKey, unique_values: UniqueKeyValues) -> str | None:
+        """Return the id of the item that has these values of a unique key; None if no item has them."""
         return self._unique_values.get((key, *unique_values))
 
     def assign_creation_number(self) -> int:
@@ -186,15 +198,15 @@ class CosmosContainer:
         self._versions += 1
         return f'"{self._versions:08x}-0000-0000-0000-{self.lsn:012x}"'
 
-    def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
+    def commit(self, new_items: Mapping[PartitionKeyAndId, CosmosItem | None]) -> None:
         """Apply the changes of a transaction to this container.
 
         Args:
-            changes: The new item for each partition key and id; None to remove the item.
+            new_items: The new item for each partition key and id; None to remove the item.
         """
-        if changes:
+        if new_items:
             self.lsn += 1
-        for (key, item_id), item in changes.items():
+        for (key, item_id), item in new_items.items():
             old = self.find(key, item_id)
             if old is not None:
                 self._release_unique_values(old)
@@ -203,7 +215,7 @@ class CosmosContainer:
                 self._remove_item(old)
             if item is not None:
                 self._add_item(item)
-        for (key, item_id), item in changes.items():
+        for (key, item_id), item in new_items.items():
             for claim in self.unique_keys.list_unique_key_values(item.document) if item is not None else ():
                 self._unique_values[key, *claim] = item_id
 
@@ -244,7 +256,7 @@ class Transaction:
 
     def __init__(self, container: CosmosContainer) -> None:
         self.container = container
-        self._changes: dict[tuple[PartitionKey, str], CosmosItem | None] = {}
+        self._changes: dict[PartitionKeyAndId, CosmosItem | None] = {}
         self._unique_values: dict[tuple[PartitionKey, int, bytes], str] = {}
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
@@ -268,7 +280,11 @@ class Transaction:
             CosmosError: 413 if the document is larger than 2 MB, 409 if another item has the same unique key values.
         """
         number = previous_item.number if previous_item else self.container.assign_creation_number()
-        stored = {name: _round_large_integers(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
+        stored = {
+            name: _round_large_integers_to_doubles(value)
+            for name, value in document.items()
+            if name not in SYSTEM_FIELDS
+        }
         rid = build_document_rid(self.container.rid, number)
         stored |= {
             "_rid": rid,
@@ -288,7 +304,7 @@ class Transaction:
     def _reserve_unique_values(self, item: CosmosItem) -> None:
         """Record the unique-key values of an item; raise a 409 error if another item has the same values."""
         for claim in self.container.unique_keys.list_unique_key_values(item.document):
-            holder = self._unique_values.get((item.key, *claim)) or self.container.find_id_by_unique_values(
+            holder = self._unique_values.get((item.key, *claim)) or self.container.find_item_id_by_unique_values(
                 item.key, claim
             )
             # Values that an item had before this transaction changed or removed it are free.
@@ -306,30 +322,30 @@ class Transaction:
         self.container.commit(self._changes)
 
 
-def build_document_rid(container_rid: str, number: int) -> str:
+def build_document_rid(container_rid: str, creation_number: int) -> str:
     """Build the resource id (`_rid`) of a document: its container's resource id, followed by its creation number."""
-    return encode_rid(decode_rid(container_rid) + number.to_bytes(8, "little"))
+    return encode_rid(decode_rid(container_rid) + creation_number.to_bytes(8, "little"))
 
 
-def encode_rid(value: bytes) -> str:
+def encode_rid(rid_bytes: bytes) -> str:
     """Encode the bytes of a resource id as text: Base64 with `-` instead of `/`."""
-    return base64.b64encode(value, b"+-").decode()
+    return base64.b64encode(rid_bytes, b"+-").decode()
 
 
-def decode_rid(text: str) -> bytes:
+def decode_rid(rid: str) -> bytes:
     """Decode the text of a resource id to its bytes."""
-    return base64.b64decode(text, b"+-")
+    return base64.b64decode(rid, b"+-")
 
 
-def _round_large_integers(value: Any) -> Any:
+def _round_large_integers_to_doubles(json_value: Any) -> Any:
     """Round the large integers in a JSON value to doubles, because Cosmos DB stores only doubles."""
-    if isinstance(value, dict):
-        return {name: _round_large_integers(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_round_large_integers(part) for part in value]
-    if isinstance(value, int) and abs(value) > 1 << 53:
-        return float(value)
-    return value
+    if isinstance(json_value, dict):
+        return {name: _round_large_integers_to_doubles(part) for name, part in json_value.items()}
+    if isinstance(json_value, list):
+        return [_round_large_integers_to_doubles(part) for part in json_value]
+    if isinstance(json_value, int) and abs(json_value) > 1 << 53:
+        return float(json_value)
+    return json_value
 
 
 def _find_document_value(document: Any, path: list[str]) -> Any:

@@ -43,14 +43,14 @@ class ControlPlane:
         self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
-    def require_database(self, name: str | None) -> CosmosDatabase:
+    def require_database(self, name_or_rid: str | None) -> CosmosDatabase:
         """Return a database by its name or resource id.
 
         Raises:
             CosmosError: 404 if the database does not exist.
         """
         for key, database in self._databases.items():
-            if name in (key, database.properties["_rid"]):
+            if name_or_rid in (key, database.properties["_rid"]):
                 return database
         raise CosmosError(404, "Resource Not Found: the database does not exist.", substatus=1003)
 
@@ -61,8 +61,8 @@ class ControlPlane:
             CosmosError: 404 if the container does not exist, 400 (sub-status 1024) if the client expects the
                 container to have another resource id.
         """
-        for key, container in self.require_database(request.database).containers.items():
-            if request.container in (key, container.rid):
+        for key, container in self.require_database(request.database_name_or_rid).containers.items():
+            if request.container_name_or_rid in (key, container.rid):
                 intended = request.read_header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
                     raise CosmosError(400, "Collection rid in the request does not match the container's rid.", 1024)
@@ -73,7 +73,7 @@ class ControlPlane:
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that a request defines."""
-        name = _require_unused_name(request.json, self._databases)
+        name = _require_unused_name(request.json_body, self._databases)
         rid = encode_rid(self._assign_resource_number().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {
@@ -83,16 +83,16 @@ class ControlPlane:
             "_users": "users/",
         }
         self._databases[name] = CosmosDatabase(properties)
-        self._store_throughput_offer(request, rid, self_link)
+        self._store_throughput_offer_if_requested(request, rid, self_link)
         return _build_resource_reply(201, properties)
 
     def read_database(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of a database."""
-        return _build_resource_reply(200, self.require_database(request.database).properties)
+        return _build_resource_reply(200, self.require_database(request.database_name_or_rid).properties)
 
     def delete_database(self, request: CosmosRequest) -> CosmosReply:
         """Delete a database and its containers."""
-        del self._databases[self.require_database(request.database).properties["id"]]
+        del self._databases[self.require_database(request.database_name_or_rid).properties["id"]]
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
@@ -103,8 +103,8 @@ class ControlPlane:
 
     def create_container(self, request: CosmosRequest) -> CosmosReply:
         """Create the container that a request defines."""
-        database = self.require_database(request.database)
-        body = request.json
+        database = self.require_database(request.database_name_or_rid)
+        body = request.json_body
         name = _require_unused_name(body, database.containers)
         _check_container_definition(body)
         rid_bytes = (self._assign_resource_number() | 1 << 31).to_bytes(4, "big")
@@ -120,7 +120,7 @@ class ControlPlane:
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
         database.containers[name] = CosmosContainer(properties, self._physical_partitions, self._clock)
-        self._store_throughput_offer(request, rid, self_link)
+        self._store_throughput_offer_if_requested(request, rid, self_link)
         return _build_resource_reply(201, properties)
 
     def read_container(self, request: CosmosRequest) -> CosmosReply:
@@ -129,7 +129,7 @@ class ControlPlane:
 
     def replace_container(self, request: CosmosRequest) -> CosmosReply:
         """Replace the indexing policy of a container; changes of its id, partition key or unique keys are rejected."""
-        container, body = self.require_container(request), request.json
+        container, body = self.require_container(request), request.json_body
         _check_container_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
             raise CosmosError(400, "The unique keys of a container cannot be changed.")
@@ -142,12 +142,12 @@ class ControlPlane:
     def delete_container(self, request: CosmosRequest) -> CosmosReply:
         """Delete a container and its items."""
         name = self.require_container(request).properties["id"]
-        del self.require_database(request.database).containers[name]
+        del self.require_database(request.database_name_or_rid).containers[name]
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of all containers of a database; for a SQL query, with the results of the query."""
-        database = self.require_database(request.database)
+        database = self.require_database(request.database_name_or_rid)
         containers = [container.properties for container in database.containers.values()]
         return _build_resource_list_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
@@ -187,10 +187,10 @@ class ControlPlane:
         offer = self._offers.get(request.segments[1])
         if offer is None:
             raise CosmosError(404, "Resource Not Found: the offer does not exist.")
-        offer |= {"content": request.json.get("content"), "_etag": _create_etag()}
+        offer |= {"content": request.json_body.get("content"), "_etag": _create_etag()}
         return _build_resource_reply(200, offer)
 
-    def _store_throughput_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
+    def _store_throughput_offer_if_requested(self, request: CosmosRequest, rid: str, self_link: str) -> None:
         throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
@@ -213,7 +213,7 @@ class ControlPlane:
         return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(self._clock())}
 
 
-def _require_unused_name(body: Any, existing: dict[str, Any]) -> str:
+def _require_unused_name(body: Any, existing_resources: dict[str, Any]) -> str:
     """Return the name of a new resource from the property `id` of a request's body.
 
     Raise a CosmosError with status 400 if the name is missing or invalid, 409 if an existing resource has it.
@@ -221,7 +221,7 @@ def _require_unused_name(body: Any, existing: dict[str, Any]) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_item_id(body["id"])
-    if body["id"] in existing:
+    if body["id"] in existing_resources:
         raise CosmosError(409, "Resource with specified id or name already exists.")
     return str(body["id"])
 
@@ -262,11 +262,15 @@ def _build_resource_reply(status: int, properties: dict[str, Any]) -> CosmosRepl
 
 
 def _build_resource_list_reply(
-    request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]
+    request: CosmosRequest, list_name: str, parent_rid: str, resources: list[dict[str, Any]]
 ) -> CosmosReply:
     if request.operation.startswith("query"):
-        body = request.json
+        body = request.json_body
         parameters = {entry["name"]: entry["value"] for entry in body.get("parameters", [])}
         statement = parse_statement(body["query"], parameters)
-        resources = [value for one in resources if statement.matches(one) for value in statement.compute_results(one)]
-    return CosmosReply(200, {"_rid": rid, name: resources, "_count": len(resources)}, {"x-ms-request-charge": "2.0"})
+        resources = [
+            value for one in resources if statement.matches(one) for value in statement.list_result_if_defined(one)
+        ]
+    return CosmosReply(
+        200, {"_rid": parent_rid, list_name: resources, "_count": len(resources)}, {"x-ms-request-charge": "2.0"}
+    )

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,6 +29,27 @@ from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, build
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _PAGE_ITEMS = 100
 _MOST_PAGE_ITEMS = 1000
+
+
+class PartitionItems(NamedTuple):
+    """Items of one physical partition; for the items of one logical partition, the range id is empty."""
+
+    range_id: str
+    items: ItemList
+
+
+class LocatedItem(NamedTuple):
+    """Item, and the id of the physical partition from which a query reads it."""
+
+    range_id: str
+    item: CosmosItem
+
+
+class _RowPosition(NamedTuple):
+    """Position of an item in sorted results: the values of its sort keys, and its creation number."""
+
+    sort_values: Sequence[Any]
+    creation_number: int
 
 
 @dataclass(frozen=True)
@@ -49,16 +70,15 @@ class QueryScope:
     low: str = ""
     high: str = "FF"
 
-    def list_partitions_to_read(self) -> list[tuple[str, ItemList]]:
-        """Return the item lists that the query must read, in order, each with the id of its physical partition.
-
-        For a query of one logical partition, the id is empty.
-        """
+    def list_partitions_to_read(self) -> list[PartitionItems]:
+        """Return the item lists that the query must read, in the order in which it must read them."""
         if self.key is not None:
-            return [("", self.container.get_partition_items(self.key))]
-        return [(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)]
+            return [PartitionItems("", self.container.get_partition_items(self.key))]
+        return [
+            PartitionItems(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)
+        ]
 
-    def contains(self, item: CosmosItem) -> bool:
+    def is_hash_in_range(self, item: CosmosItem) -> bool:
         """Return whether an item's effective partition key is in the range of hash values that the query reads."""
         return self.low <= item.epk < self.high
 
@@ -81,15 +101,22 @@ class PagePosition:
     skipped: int = 0
     returned: int = 0
 
-    def to_continuation_token(self, query: str) -> str:
-        """Encode the position as a continuation token; ``query`` is a text that identifies the query of the token."""
+    def to_continuation_token(self, query_identity: str) -> str:
+        """Encode the position as a continuation token of the query that ``query_identity`` identifies."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
-        values = [_compute_short_query_hash(query), self.range_id, self.number, keys, self.skipped, self.returned]
+        values = [
+            _compute_short_query_hash(query_identity),
+            self.range_id,
+            self.number,
+            keys,
+            self.skipped,
+            self.returned,
+        ]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
-    def from_continuation_token(cls, token: str, query: str) -> "PagePosition":
-        """Decode a continuation token of the query that the text ``query`` identifies.
+    def from_continuation_token(cls, token: str, query_identity: str) -> "PagePosition":
+        """Decode a continuation token of the query that ``query_identity`` identifies.
 
         Raises:
             CosmosError: 400 if the token is invalid or belongs to another query.
@@ -98,14 +125,14 @@ class PagePosition:
             digest, range_id, number, keys, skipped, returned = orjson.loads(base64.urlsafe_b64decode(token))
         except (ValueError, TypeError) as error:
             raise CosmosError(400, "Invalid Continuation Token") from error
-        if digest != _compute_short_query_hash(query):
+        if digest != _compute_short_query_hash(query_identity):
             raise CosmosError(400, "Invalid Continuation Token: it belongs to another query.")
         values = None if keys is None else [key[0] if key else UNDEFINED for key in keys]
         return cls(range_id, number, values, skipped, returned)
 
 
 @dataclass
-class QueryPage:
+class CosmosResultPage:
     """Page of query results.
 
     Attributes:
@@ -119,7 +146,7 @@ class QueryPage:
     scanned: int = 0
 
 
-def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_items: int) -> QueryPage:
+def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_items: int) -> CosmosResultPage:
     """Execute a statement and return the page of results that begins at a position.
 
     Args:
@@ -130,65 +157,70 @@ def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, m
             query with aggregates, this is the maximum number of items in the aggregate of the page.
     """
     if statement.aggregates:
-        return _aggregate_page(statement, _iterate_items_by_creation(statement, scope, start), start, max_items)
-    read = (_iterate_items_by_creation, _iterate_items_by_index, _iterate_sorted_items)[
+        return _compute_aggregate_page(
+            statement, _iterate_items_in_creation_order(statement, scope, start), start, max_items
+        )
+    read = (_iterate_items_in_creation_order, _iterate_items_in_index_order, _iterate_items_sorted_by_several_keys)[
         min(len(statement.sort_keys), 2)
     ]
-    return _collect_page(statement, read(statement, scope, start), start, max_items)
+    return _compute_result_page(statement, read(statement, scope, start), start, max_items)
 
 
-def _iterate_items_by_creation(
+def _iterate_items_in_creation_order(
     statement: SqlStatement, scope: QueryScope, start: PagePosition
-) -> Iterator[tuple[str, CosmosItem]]:
-    """Yield the matching items after a position in order of creation, each with the id of its physical partition."""
+) -> Iterator[LocatedItem]:
+    """Yield the matching items after a position, in order of creation."""
     for range_id, items in scope.list_partitions_to_read():
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
-        for item in items.iterate_created_after(start.number if range_id == start.range_id else 0):
-            if scope.contains(item) and statement.matches(item.document):
-                yield range_id, item
+        for item in items.iterate_items_created_after(start.number if range_id == start.range_id else 0):
+            if scope.is_hash_in_range(item) and statement.matches(item.document):
+                yield LocatedItem(range_id, item)
 
 
-def _iterate_items_by_index(
+def _iterate_items_in_index_order(
     statement: SqlStatement, scope: QueryScope, start: PagePosition
-) -> Iterator[tuple[str, CosmosItem]]:
-    """Yield the same pairs as :func:`_iterate_items_by_creation`, but in the order of the only ORDER BY path."""
+) -> Iterator[LocatedItem]:
+    """Yield the matching items after a position, in the order of the only ORDER BY path."""
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else build_sort_entry(start.keys[0], start.number)
     # Clients send a sorted query to one physical partition at a time.
     ((range_id, items),) = scope.list_partitions_to_read()
-    for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
-        if scope.contains(item) and statement.matches(item.document):
-            yield range_id, item
+    for item in items.iterate_items_sorted_after(key.path, last_entry, descending=key.descending):
+        if scope.is_hash_in_range(item) and statement.matches(item.document):
+            yield LocatedItem(range_id, item)
 
 
-def _iterate_sorted_items(
+def _iterate_items_sorted_by_several_keys(
     statement: SqlStatement, scope: QueryScope, start: PagePosition
-) -> Iterator[tuple[str, CosmosItem]]:
-    """Yield the same pairs as :func:`_iterate_items_by_creation`, but sorted by several ORDER BY paths."""
+) -> Iterator[LocatedItem]:
+    """Yield the matching items after a position, sorted by several ORDER BY paths."""
     descending = [key.descending for key in statement.sort_keys]
 
-    def compare_rows(left: tuple[Sequence[Any], int], right: tuple[Sequence[Any], int]) -> int:
-        return compare_sort_keys(left[0], right[0], descending) or left[1] - right[1]
+    def compare_positions(left: _RowPosition, right: _RowPosition) -> int:
+        return (
+            compare_sort_keys(left.sort_values, right.sort_values, descending)
+            or left.creation_number - right.creation_number
+        )
 
     rows = [
-        ((statement.compute_sort_keys(item.document), item.number), range_id, item)
-        for range_id, item in _iterate_items_by_creation(statement, scope, PagePosition())
+        (_RowPosition(statement.compute_sort_keys(item.document), item.number), range_id, item)
+        for range_id, item in _iterate_items_in_creation_order(statement, scope, PagePosition())
     ]
     if start.keys is not None:
-        last_entry = (start.keys, start.number)
-        rows = [row for row in rows if compare_rows(row[0], last_entry) > 0]
-    order = functools.cmp_to_key(compare_rows)
+        last_entry = _RowPosition(start.keys, start.number)
+        rows = [row for row in rows if compare_positions(row[0], last_entry) > 0]
+    order = functools.cmp_to_key(compare_positions)
     rows.sort(key=lambda row: order(row[0]))
-    return ((range_id, item) for _, range_id, item in rows)
+    return (LocatedItem(range_id, item) for _, range_id, item in rows)
 
 
-def _collect_page(
-    statement: SqlStatement, items: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
-) -> QueryPage:
-    """Compute the results for pairs of physical partition and item, until the page is full or all pairs are read."""
-    page, size, end = QueryPage(), 0, start
+def _compute_result_page(
+    statement: SqlStatement, items: Iterator[LocatedItem], start: PagePosition, max_items: int
+) -> CosmosResultPage:
+    """Compute the results for the items, until the page is full or all items are read."""
+    page, size, end = CosmosResultPage(), 0, start
     for range_id, item in items:
         if statement.max_results is not None and end.returned >= statement.max_results:
             return page
@@ -200,25 +232,25 @@ def _collect_page(
         end = PagePosition(range_id, item.number, keys, end.skipped + skip, end.returned + (not skip))
         page.scanned += 1
         if not skip:
-            page.results.extend(statement.compute_results(item.document))
+            page.results.extend(statement.list_result_if_defined(item.document))
             size += len(item.text)
     return page
 
 
-def _aggregate_page(
-    statement: SqlStatement, items: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
-) -> QueryPage:
-    """Compute the aggregate over the first pairs of physical partition and item, up to the maximum number."""
+def _compute_aggregate_page(
+    statement: SqlStatement, items: Iterator[LocatedItem], start: PagePosition, max_items: int
+) -> CosmosResultPage:
+    """Compute the aggregate over the first items, up to the maximum number."""
     read = list(islice(items, max_items))
     documents = [item.document for _, item in read]
-    page = QueryPage(statement.compute_aggregate_results(documents), None, len(documents))
+    page = CosmosResultPage(statement.list_aggregate_result_if_defined(documents), None, len(documents))
     if next(items, None) is not None:
-        page.next_position = PagePosition(read[-1][0], read[-1][1].number) if read else start
+        page.next_position = PagePosition(read[-1].range_id, read[-1].item.number) if read else start
     return page
 
 
-def _compute_short_query_hash(query: str) -> str:
-    return hashlib.sha256(query.encode()).hexdigest()[:16]
+def _compute_short_query_hash(query_identity: str) -> str:
+    return hashlib.sha256(query_identity.encode()).hexdigest()[:16]
 
 
 def execute_item_operation(container: CosmosContainer, request: CosmosRequest) -> CosmosReply:
@@ -232,8 +264,8 @@ def execute_item_operation(container: CosmosContainer, request: CosmosRequest) -
     operation = ItemOperation(
         kind=kind,
         key=parse_partition_key_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths),
-        item_id=request.item,
-        body=request.json if request.body else None,
+        item_id=request.item_id,
+        body=request.json_body if request.body else None,
         if_match=request.read_header("if-match") or None,
         if_none_match=request.read_header("if-none-match") or None,
     )
@@ -257,15 +289,15 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
         raise build_unsupported_error("batches that are not atomic")
     key = parse_partition_key_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.read_header("prefer") == "return=minimal"
-    status, results = execute_batch(container, key, request.json, minimal=minimal)
+    status, results = execute_batch(container, key, request.json_body, omit_documents=minimal)
     charge = sum(result["requestCharge"] for result in results)
     return CosmosReply(status, results, {"x-ms-request-charge": f"{charge:.2f}", "x-ms-item-count": str(len(results))})
 
 
-def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> CosmosReply:
-    """Build the reply to a batch without any effect, because its first operation failed with the error ``refusal``."""
-    count = len(request.json) if isinstance(request.json, list) else 1
-    return CosmosReply(207, build_failed_batch_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
+def build_failed_batch_reply(request: CosmosRequest, error: CosmosError) -> CosmosReply:
+    """Build the reply to a batch without any effect, because its first operation failed with an error."""
+    count = len(request.json_body) if isinstance(request.json_body, list) else 1
+    return CosmosReply(207, build_failed_batch_results(max(count, 1), 0, error), {"x-ms-request-charge": "1.0"})
 
 
 def build_query_plan_reply(request: CosmosRequest) -> CosmosReply:
@@ -273,13 +305,13 @@ def build_query_plan_reply(request: CosmosRequest) -> CosmosReply:
     return CosmosReply(200, _build_query_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
 
 
-def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit: int | None) -> CosmosReply:
+def execute_query(container: CosmosContainer, request: CosmosRequest, max_page_items: int | None) -> CosmosReply:
     """Return the reply with one page of the results of a query, or with one page of all items of a container.
 
     Args:
         container: The container to read.
         request: The request with the query; a request for the operation `read_feed` lists all items.
-        page_limit: The maximum number of items if an injected fault shortens the page; None for a full page.
+        max_page_items: The maximum number of items if an injected fault shortens the page; None for a full page.
 
     Raises:
         CosmosError: the query is invalid or not supported.
@@ -297,17 +329,17 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
     identity = _build_query_identity(request, container)
     token = request.read_header("x-ms-continuation")
     start = PagePosition.from_continuation_token(token, identity) if token else PagePosition()
-    page = run_query(statement, scope, start, limit if page_limit is None else min(page_limit, limit))
+    page = run_query(statement, scope, start, limit if max_page_items is None else min(max_page_items, limit))
     return _build_page_reply(container, page, identity)
 
 
-def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str) -> CosmosReply:
+def _build_page_reply(container: CosmosContainer, page: CosmosResultPage, query_identity: str) -> CosmosReply:
     headers = {
         "x-ms-request-charge": f"{2.0 + 0.05 * page.scanned:.2f}",
         "x-ms-item-count": str(len(page.results)),
     }
     if page.next_position is not None:
-        headers["x-ms-continuation"] = page.next_position.to_continuation_token(identity)
+        headers["x-ms-continuation"] = page.next_position.to_continuation_token(query_identity)
     return CosmosReply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
 
 
@@ -319,13 +351,13 @@ def _parse_query_scope(container: CosmosContainer, request: CosmosRequest, state
     if range_id is not None and range_id not in [part.id for part in container.ranges]:
         raise CosmosError(410, f"Partition key range {range_id} is gone.", substatus=1002)
     if range_id is None and request.operation == "query":
-        _check_cross_partition_query(request, statement)
+        _check_cross_partition_query_is_allowed(request, statement)
     scope = QueryScope(container, range_id=range_id)
     low, high = request.read_header("x-ms-start-epk"), request.read_header("x-ms-end-epk")
     return dataclasses.replace(scope, low=low, high=high or "FF") if low or high else scope
 
 
-def _check_cross_partition_query(request: CosmosRequest, statement: SqlStatement) -> None:
+def _check_cross_partition_query_is_allowed(request: CosmosRequest, statement: SqlStatement) -> None:
     if not request.has_true_header("x-ms-documentdb-query-enablecrosspartition"):
         raise CosmosError(
             400,
@@ -342,7 +374,7 @@ def _check_cross_partition_query(request: CosmosRequest, statement: SqlStatement
 
 
 def _parse_query(request: CosmosRequest) -> SqlStatement:
-    body = request.json
+    body = request.json_body
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
         raise CosmosError(400, "The body of a query must be a JSON object with the text of the query in `query`.")
     return parse_statement(body["query"], _parse_query_parameters(body))
@@ -360,5 +392,5 @@ def _build_query_plan(statement: SqlStatement) -> dict[str, Any]:
 def _build_query_identity(request: CosmosRequest, container: CosmosContainer) -> str:
     """Return a text that identifies a query, for its continuation tokens: container, partition and query text."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
-    query = orjson.dumps(request.json).decode() if request.operation == "query" else ""
+    query = orjson.dumps(request.json_body).decode() if request.operation == "query" else ""
     return "\n".join([container.rid, *(request.read_header(name) for name in names), query])

@@ -1,7 +1,7 @@
 """Faults that tests inject into requests, such as dropped connections, error replies and delays."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
@@ -74,7 +74,7 @@ class InjectedFault:
         """Restart the random number generator that selects the affected requests, with a new seed."""
         self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
-    def count_request_if_affected(self, request: CosmosRequest) -> bool:
+    def try_apply_to_request(self, request: CosmosRequest) -> bool:
         """Return whether the fault affects this request; if it does, count the request."""
         if self.times is not None and self.applied >= self.times:
             return False
@@ -93,21 +93,25 @@ class FaultInjector:
         self._faults: list[InjectedFault] = []
         self._lock = Lock()
 
-    def add(self, *faults: InjectedFault) -> InjectedFault:
-        """Add faults and return the last one. If several faults match a request, only the first affects it."""
+    def add(self, fault: InjectedFault) -> InjectedFault:
+        """Add a fault and return it. If several faults match a request, only the first affects it."""
+        self.add_all([fault])
+        return fault
+
+    def add_all(self, faults: Iterable[InjectedFault]) -> None:
+        """Add several faults, in this order."""
         with self._lock:
             self._faults.extend(faults)
-        return faults[-1]
 
     def clear(self) -> None:
         """Remove all faults."""
         with self._lock:
             self._faults.clear()
 
-    def select_fault(self, request: CosmosRequest) -> InjectedFault | None:
+    def find_fault_for_request(self, request: CosmosRequest) -> InjectedFault | None:
         """Return the fault that affects a request, and count the request; None if no fault affects it."""
         with self._lock:
-            return next((fault for fault in self._faults if fault.count_request_if_affected(request)), None)
+            return next((fault for fault in self._faults if fault.try_apply_to_request(request)), None)
 
 
 def build_random_faults(
@@ -115,7 +119,7 @@ def build_random_faults(
     seed: int,
     match: Callable[[CosmosRequest], bool] = _match_every_request,
     *,
-    seconds: float = 0.02,
+    delay_seconds: float = 0.02,
 ) -> list[InjectedFault]:
     """Build faults of every kind, of which each is equally likely; a correct client can handle all of them.
 
@@ -123,7 +127,7 @@ def build_random_faults(
         probability: The probability, from 0 to 1, that one of the faults affects a matching request.
         seed: The seed of the random numbers.
         match: Function that returns whether the faults can affect a request.
-        seconds: The duration of delays; if it exceeds the client's timeout, the client does not receive the reply.
+        delay_seconds: The duration of delays; beyond the client's timeout, the client does not receive the reply.
     """
     shapes: list[InjectedFault] = [
         InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
@@ -142,9 +146,9 @@ def build_random_faults(
         InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=500),
         InjectedFault(FaultKind.STATUS, status=503),
         InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=503),
-        InjectedFault(FaultKind.DELAY, seconds=seconds),
+        InjectedFault(FaultKind.DELAY, seconds=delay_seconds),
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1),
-        InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=seconds),
+        InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=delay_seconds),
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0),
         InjectedFault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
     ]
@@ -160,8 +164,8 @@ def build_random_read_faults(
     seed: int,
     match: Callable[[CosmosRequest], bool] = _match_every_request,
     *,
-    seconds: float = 0.02,
+    delay_seconds: float = 0.02,
 ) -> list[InjectedFault]:
     """Build the same faults as `build_random_faults` except status 412, because reads have no preconditions."""
-    every = build_random_faults(probability, seed, match, seconds=seconds)
+    every = build_random_faults(probability, seed, match, delay_seconds=delay_seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -3,10 +3,10 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulators.cosmos.containers import CosmosContainer, CosmosItem, Transaction
-from emulators.cosmos.partition_keys import PartitionKey, key_from_document
+from emulators.cosmos.partition_keys import PartitionKey, partition_key_from_document
 from emulators.cosmos.sql_statement import parse_statement
 from emulators.cosmos.wire import CosmosError
 
@@ -67,7 +67,7 @@ class ItemOperation:
 
     def _write_item(self, transaction: Transaction) -> ItemResult:
         document = require_document(self.body)
-        check_partition_key(document, self.key, transaction.container.paths)
+        check_document_partition_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
             old = self._require_item_with_matching_etag(transaction)
             if document["id"] != self.item_id:
@@ -92,7 +92,7 @@ class ItemOperation:
         document = require_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
             raise CosmosError(400, "The id of an item cannot be patched.")
-        check_partition_key(document, self.key, transaction.container.paths)
+        check_document_partition_key(document, self.key, transaction.container.paths)
         return _store_document(200, transaction, document, self.key, old)
 
     def _require_item_with_matching_etag(self, transaction: Transaction) -> CosmosItem:
@@ -136,13 +136,13 @@ def check_item_id(item_id: str) -> None:
         raise CosmosError(400, f"Id is longer than {_MAX_ID_BYTES} bytes.")
 
 
-def check_partition_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
+def check_document_partition_key(document: dict[str, Any], expected_key: PartitionKey, key_paths: list[str]) -> None:
     """Check that a document has the partition key that the request states.
 
     Raises:
         CosmosError: 400 (sub-status 1001) if the partition keys differ.
     """
-    if key_from_document(document, paths) != key:
+    if partition_key_from_document(document, key_paths) != expected_key:
         raise CosmosError(
             400, "PartitionKey extracted from document doesn't match the one specified in the header", substatus=1001
         )
@@ -155,19 +155,23 @@ def _store_document(
     return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if previous_item is None else 2.0))
 
 
+class BatchResult(NamedTuple):
+    """Result of a batch: HTTP status (200, or 207 if an operation failed), and a result for each operation."""
+
+    status: int
+    operation_results: list[dict[str, Any]]
+
+
 def execute_batch(
-    container: CosmosContainer, key: PartitionKey, operations: Any, *, minimal: bool
-) -> tuple[int, list[dict[str, Any]]]:
+    container: CosmosContainer, key: PartitionKey, operations: Any, *, omit_documents: bool
+) -> BatchResult:
     """Execute a batch of operations on one logical partition; if one operation fails, none has an effect.
 
     Args:
         container: The container that the batch changes.
         key: The partition key of all operations.
         operations: The operations as JSON objects, from the body of the request.
-        minimal: True if the results of writes omit the documents.
-
-    Returns:
-        The status of the reply (200, or 207 if an operation failed), and a result for each operation.
+        omit_documents: True if the results of writes omit the documents.
 
     Raises:
         CosmosError: 400 if the body is not a batch of 1 to 100 operations.
@@ -181,22 +185,24 @@ def execute_batch(
     for index, operation in enumerate(operations):
         try:
             parsed = _parse_batch_operation(operation, key)
-            results.append(_build_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
+            results.append(
+                _build_batch_result(parsed.apply(transaction), omit_documents=omit_documents and parsed.kind != "read")
+            )
         except CosmosError as refusal:
-            return 207, build_failed_batch_results(len(operations), index, refusal)
+            return BatchResult(207, build_failed_batch_results(len(operations), index, refusal))
     transaction.commit()
-    return 200, results
+    return BatchResult(200, results)
 
 
-def build_failed_batch_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
-    """Build the results of the ``count`` operations of a failed batch.
+def build_failed_batch_results(operation_count: int, failed_index: int, error: CosmosError) -> list[dict[str, Any]]:
+    """Build the results of the ``operation_count`` operations of a failed batch.
 
-    The operation at position ``index`` has the error ``refusal``, all others have status 424.
+    The operation at position ``failed_index`` has the error ``error``, all others have status 424.
     """
-    results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
-    results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
-    if refusal.retry_after_ms is not None:
-        results[index]["retryAfterMilliseconds"] = refusal.retry_after_ms
+    results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(operation_count)]
+    results[failed_index] = {"statusCode": error.status, "subStatusCode": error.substatus, "requestCharge": 1.0}
+    if error.retry_after_ms is not None:
+        results[failed_index]["retryAfterMilliseconds"] = error.retry_after_ms
     return results
 
 
@@ -211,11 +217,11 @@ def _parse_batch_operation(operation: dict[str, Any], key: PartitionKey) -> Item
     )
 
 
-def _build_batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
+def _build_batch_result(result: ItemResult, *, omit_documents: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"statusCode": result.status, "requestCharge": result.charge}
     if result.item is not None:
         entry["eTag"] = result.item.etag
-        if not minimal:
+        if not omit_documents:
             entry["resourceBody"] = result.item.document
     return entry
 
@@ -265,7 +271,7 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
 
 def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
     """Return the sum of the number at a path and an increment; a property that does not exist counts as 0."""
-    parent, name = _get_patch_parent_and_name(document, path)
+    parent, name = _require_patch_target(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_array_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
         raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
@@ -273,8 +279,15 @@ def _compute_incremented_number(document: dict[str, Any], path: object, incremen
     return total
 
 
-def _get_patch_parent_and_name(document: dict[str, Any], path: object) -> tuple[Any, str]:
-    """Return the object or array that contains the value at a path, and the name or index of the value in it."""
+class _PatchTarget(NamedTuple):
+    """Object or array that contains a value, and the name or index of the value in it."""
+
+    parent: Any
+    name_or_index: str
+
+
+def _require_patch_target(document: dict[str, Any], path: object) -> _PatchTarget:
+    """Return the place of the value at a path; raise a CosmosError with status 400 if it has no parent."""
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -288,19 +301,19 @@ def _get_patch_parent_and_name(document: dict[str, Any], path: object) -> tuple[
             raise CosmosError(400, f"The path '{path}' does not exist in the document.")
     if not isinstance(value, dict | list):
         raise CosmosError(400, f"The parent of the path '{path}' is not an object or array.")
-    return value, name
+    return _PatchTarget(value, name)
 
 
-def _parse_array_index(values: list[Any], name: str) -> int:
+def _parse_array_index(array: list[Any], index_text: str) -> int:
     """Parse a segment of a patch path as an array index; raise a 400 error if the array has no such index."""
-    if not name.isdecimal() or int(name) >= len(values):
-        raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
-    return int(name)
+    if not index_text.isdecimal() or int(index_text) >= len(array):
+        raise CosmosError(400, f"'{index_text}' in the path of a patch is not an index of the array.")
+    return int(index_text)
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
     """Set the value at a path; in an array, insert the value before the element if ``insert``, else replace it."""
-    parent, name = _get_patch_parent_and_name(document, path)
+    parent, name = _require_patch_target(document, path)
     if isinstance(parent, dict):
         parent[name] = value
     elif insert and (name == "-" or name == str(len(parent))):
@@ -317,7 +330,7 @@ def _require_value_at_path(document: dict[str, Any], path: object, *, remove: bo
     Raises:
         CosmosError: 400 if the document has no value at the path, or the path is invalid.
     """
-    parent, name = _get_patch_parent_and_name(document, path)
+    parent, name = _require_patch_target(document, path)
     if isinstance(parent, list):
         index = _parse_array_index(parent, name)
         return parent.pop(index) if remove else parent[index]

@@ -3,10 +3,11 @@
 import itertools
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from emulators.cosmos.sql_values import UNDEFINED
 from emulators.cosmos.wire import CosmosError
 
 type KeyComponent = tuple[str, str | float | None]
@@ -17,28 +18,36 @@ The type is included because Python treats True and 1 as equal, but Cosmos DB do
 
 type PartitionKey = tuple[KeyComponent, ...]
 
+
+class HashRange(NamedTuple):
+    """Range of effective partition keys, which are hexadecimal texts: `start` is inclusive, `end` exclusive."""
+
+    start: str
+    end: str
+
+
 UNDEFINED_COMPONENT: KeyComponent = ("undefined", None)
 _MAX_VALUE_BYTES = 2048
 _MASK = (1 << 64) - 1
 
 
-def parse_partition_key_header(text: str, paths: Sequence[str]) -> PartitionKey:
+def parse_partition_key_header(header_json: str, key_paths: Sequence[str]) -> PartitionKey:
     """Parse the partition key in a request header.
 
     Args:
-        text: The header: a JSON array with one value for each path.
-        paths: The paths of the partition key in the container's items.
+        header_json: The header: a JSON array with one value for each path.
+        key_paths: The paths of the partition key in the container's items.
 
     Raises:
         CosmosError: 400 if the header is missing, is not a JSON array, or has the wrong number of values.
     """
-    if not text:
+    if not header_json:
         raise CosmosError(400, "PartitionKey value must be supplied for this operation.")
     try:
-        values = orjson.loads(text)
+        values = orjson.loads(header_json)
     except orjson.JSONDecodeError as error:
         raise CosmosError(400, "The partition key header is not valid JSON.") from error
-    if not isinstance(values, list) or len(values) != len(paths):
+    if not isinstance(values, list) or len(values) != len(key_paths):
         raise CosmosError(
             400,
             "Partition key provided either doesn't correspond to definition in the collection"
@@ -48,12 +57,14 @@ def parse_partition_key_header(text: str, paths: Sequence[str]) -> PartitionKey:
     return tuple(_key_component_from_header(value) for value in values)
 
 
-def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
+def partition_key_from_document(document: Mapping[str, Any], key_paths: Sequence[str]) -> PartitionKey:
     """Return the partition key of a document; a missing value, an object or an array counts as undefined."""
-    return tuple(_key_component_from_value(_find_wrapped_key_value(document, parse_path(path))) for path in paths)
+    return tuple(
+        _key_component_from_value(_get_value_or_undefined(document, split_property_path(path))) for path in key_paths
+    )
 
 
-def parse_path(path: str) -> list[str]:
+def split_property_path(path: str) -> list[str]:
     """Split the path of a JSON property, such as `/a/"b c"`, into property names."""
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
@@ -63,10 +74,10 @@ def hash_partition_key(key: PartitionKey) -> str:
     return "".join(_hash_key_component(component) for component in key)
 
 
-def split_hash_range(count: int) -> list[tuple[str, str]]:
-    """Split the range of all hash values into equal parts; return the start (inclusive) and end (exclusive) of each."""
-    bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
-    return list(itertools.pairwise(bounds))
+def split_hash_range_evenly(range_count: int) -> list[HashRange]:
+    """Split the range of all hash values into this number of equal ranges."""
+    bounds = ["", *(f"{(0x40 << 120) * index // range_count:032X}" for index in range(1, range_count)), "FF"]
+    return [HashRange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
 def _key_component_from_header(value: object) -> KeyComponent:
@@ -74,29 +85,28 @@ def _key_component_from_header(value: object) -> KeyComponent:
         return UNDEFINED_COMPONENT
     if isinstance(value, dict | list):
         raise CosmosError(400, "Partition key values must be strings, numbers, booleans or null.")
-    return _key_component_from_value((value,))
+    return _key_component_from_value(value)
 
 
-def _find_wrapped_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
-    """Return the value at a path in a document as a tuple of one element; None if the document has no such value."""
+def _get_value_or_undefined(document: Mapping[str, Any], path: Sequence[str]) -> Any:
     value: Any = document
     for name in path:
         if not isinstance(value, dict) or name not in value:
-            return None
+            return UNDEFINED
         value = value[name]
-    return (value,)
+    return value
 
 
-def _key_component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
-    """Return the part of a partition key for the only value in a tuple; undefined for None, an object or an array."""
-    match wrapped_value:
-        case (None,):
+def _key_component_from_value(value: Any) -> KeyComponent:
+    """Return the part of a partition key for a value in a document; an object or an array counts as undefined."""
+    match value:
+        case None:
             return ("null", None)
-        case (bool() as flag,):
+        case bool() as flag:
             return ("boolean", float(flag))
-        case (int() | float() as number,):
+        case int() | float() as number:
             return ("number", float(number))
-        case (str() as text,):
+        case str() as text:
             if len(text.encode()) > _MAX_VALUE_BYTES:
                 raise CosmosError(400, f"Partition key value exceeds {_MAX_VALUE_BYTES} bytes.")
             return ("string", text)
@@ -130,8 +140,8 @@ def _compute_murmur3(data: bytes) -> bytes:
     whole = len(data) // 16 * 16
     for start in range(0, whole, 16):
         k1, k2 = struct.unpack_from("<QQ", data, start)
-        h1 = ((_rotate_left(h1 ^ _mix_first_murmur3_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
-        h2 = ((_rotate_left(h2 ^ _mix_second_murmur3_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+        h1 = ((_rotate_left_64_bits(h1 ^ _mix_first_murmur3_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate_left_64_bits(h2 ^ _mix_second_murmur3_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
     k1, k2 = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
     h1 = h1 ^ _mix_first_murmur3_half(k1) ^ len(data)
     h2 = h2 ^ _mix_second_murmur3_half(k2) ^ len(data)
@@ -143,16 +153,16 @@ def _compute_murmur3(data: bytes) -> bytes:
     return struct.pack("<QQ", h1, h2)
 
 
-def _rotate_left(value: int, count: int) -> int:
-    return ((value << count) | (value >> (64 - count))) & _MASK
+def _rotate_left_64_bits(value: int, positions: int) -> int:
+    return ((value << positions) | (value >> (64 - positions))) & _MASK
 
 
 def _mix_first_murmur3_half(k: int) -> int:
-    return _rotate_left(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
+    return _rotate_left_64_bits(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
 
 
 def _mix_second_murmur3_half(k: int) -> int:
-    return _rotate_left(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
+    return _rotate_left_64_bits(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
 
 
 def _finalize_murmur3_half(value: int) -> int:

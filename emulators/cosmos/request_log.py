@@ -37,11 +37,11 @@ class RequestLog:
         self._entries: deque[LoggedRequest] = deque(maxlen=_MAX_ENTRIES)
         self._lock = Lock()
 
-    def add(self, request: CosmosRequest, status: int, substatus: int, fault: FaultKind | None) -> None:
+    def add(self, request: CosmosRequest, status: int, substatus: int, fault_kind: FaultKind | None) -> None:
         """Add a request and the status of its reply to the log."""
         bare = CosmosRequest(request.method, request.segments, request.headers, b"", request.operation)
         with self._lock:
-            self._entries.append(LoggedRequest(bare, len(request.body), status, substatus, fault))
+            self._entries.append(LoggedRequest(bare, len(request.body), status, substatus, fault_kind))
 
     def clear(self) -> None:
         """Remove all requests from the log."""

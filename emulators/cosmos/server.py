@@ -57,8 +57,8 @@ class CosmosApp:
         """Serve one request (ASGI 3)."""
         request = await _read_request(scope, receive)
         started = time.perf_counter()
-        fault = self.faults.select_fault(request)
-        reply = await self._execute_with_fault(request, fault, scope["connection_number"])
+        fault = self.faults.find_fault_for_request(request)
+        reply = await self._build_reply_unless_dropped(request, fault, scope["connection_number"])
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
             _drop_connection(scope, reset=bool(fault and fault.reset))
@@ -68,7 +68,7 @@ class CosmosApp:
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
         await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _execute_with_fault(
+    async def _build_reply_unless_dropped(
         self, request: CosmosRequest, fault: InjectedFault | None, connection_number: int
     ) -> CosmosReply | None:
         """Execute a request, possibly with an injected fault.
@@ -110,20 +110,20 @@ async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
     return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation)
 
 
-async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
+async def _send_reply(send: Send, reply: CosmosReply, truncated_scope: Scope | None) -> None:
     """Send a reply; if the reply must be truncated, send only half of the body and close the connection.
 
-    `truncated` is the ASGI scope of a request whose reply must be truncated; None for a complete reply.
+    `truncated_scope` is the ASGI scope of a request whose reply must be truncated; None for a complete reply.
     """
     body = reply.encode_body()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if truncated is None:
+    if truncated_scope is None:
         await send({"type": "http.response.body", "body": body})
         return
     await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-    truncated["connection"].close()
+    truncated_scope["connection"].close()
 
 
 def _drop_connection(scope: Scope, *, reset: bool) -> None:
@@ -163,7 +163,7 @@ class _CosmosHttpServer(uvicorn.Server):
         if not self.should_exit:
             await self._ending.wait()
 
-    def end(self) -> None:
+    def request_stop(self) -> None:
         """Stop the server from any thread."""
         self.should_exit = True
         # If the main loop has not started, it will check ``should_exit`` before it waits.
@@ -233,7 +233,7 @@ class CosmosServer:
         self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
         self.app.service.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
-        server = _CosmosHttpServer(self._build_config())
+        server = _CosmosHttpServer(self._build_uvicorn_config())
         self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)
         self._thread.start()
@@ -246,7 +246,7 @@ class CosmosServer:
     def stop(self) -> None:
         """Stop the server and wait for its thread."""
         if self._server is not None and self._thread is not None:
-            self._server.end()
+            self._server.request_stop()
             self._thread.join()
             self._server = self._thread = None
 
@@ -266,7 +266,7 @@ class CosmosServer:
     ) -> None:
         await asyncio.to_thread(self.stop)
 
-    def _build_config(self) -> uvicorn.Config:
+    def _build_uvicorn_config(self) -> uvicorn.Config:
         certificate, private_key = self._certificate or (None, None)
         return uvicorn.Config(
             self.app,

@@ -62,12 +62,12 @@ class CosmosService:
         """
         try:
             self._authenticate(request)
-            reply = _build_injected_reply(request, fault) or self._execute_operation(request, fault)
+            reply = _build_injected_reply_if_any(request, fault) or self._execute_operation(request, fault)
         except CosmosError as refusal:
             reply = refusal.build_reply()
         reply.headers |= {
             "content-type": "application/json",
-            "date": _format_date(int(self._clock())),
+            "date": _format_http_date(int(self._clock())),
             "x-ms-activity-id": request.read_header("x-ms-activity-id"),
             "x-ms-gatewayversion": "version=cosmos-test-server",
         }
@@ -79,7 +79,7 @@ class CosmosService:
     def _execute_operation(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
         if len(request.body) > MAX_BYTES:
             raise CosmosError(413, "Request size is too large")
-        self._options.check_consistency(request)
+        self._options.check_requested_consistency(request)
         operation = request.operation
         if operation == "read_account":
             return CosmosReply(200, self._options.build_account_properties(self.endpoint))
@@ -97,9 +97,9 @@ class CosmosService:
 
     def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
         container = self._control.require_container(request)
-        budget = self._find_or_create_throughput_budget(container.rid)
+        budget = self._get_throughput_budget_if_limited(container.rid)
         if budget is not None:
-            budget.check_remaining_units(self._clock())
+            budget.require_request_units(self._clock())
         if request.operation == "batch":
             reply = data_plane.execute_batch_request(container, request)
         elif request.operation in ("query", "read_feed"):
@@ -108,7 +108,7 @@ class CosmosService:
         else:
             reply = data_plane.execute_item_operation(container, request)
         if budget is not None:
-            budget.spend_units(float(reply.headers.get("x-ms-request-charge", "0")))
+            budget.spend_request_units(float(reply.headers.get("x-ms-request-charge", "0")))
         range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or "0"
         link = "/".join(request.segments[:4])
         reply.headers |= {
@@ -119,16 +119,16 @@ class CosmosService:
         }
         return reply
 
-    def _find_or_create_throughput_budget(self, rid: str) -> ThroughputBudget | None:
+    def _get_throughput_budget_if_limited(self, rid: str) -> ThroughputBudget | None:
         if self._options.request_units is None:
             return None
         return self._budgets.setdefault(rid, ThroughputBudget(self._options.request_units))
 
 
 @lru_cache(maxsize=16)
-def _format_date(seconds: int) -> str:
+def _format_http_date(unix_seconds: int) -> str:
     """Return the value of the HTTP header `Date` for a time in seconds since 1970."""
-    return formatdate(seconds, usegmt=True)
+    return formatdate(unix_seconds, usegmt=True)
 
 
 def build_injected_error(fault: InjectedFault) -> CosmosError:
@@ -136,7 +136,7 @@ def build_injected_error(fault: InjectedFault) -> CosmosError:
     return CosmosError(fault.status, f"A test injected this error: {fault.kind}", fault.substatus, fault.retry_after_ms)
 
 
-def _build_injected_reply(request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
+def _build_injected_reply_if_any(request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
     """Return the error reply if a fault prevents the execution of the request; None for any other fault."""
     if fault is None:
         return None

@@ -3,42 +3,50 @@
 from collections.abc import Callable
 from typing import Any
 
-from emulators.cosmos.sql_values import UNDEFINED, are_equal, get_type_rank
+from emulators.cosmos.sql_values import UNDEFINED, SqlBoolean, are_equal, get_type_rank
 
 
-def _build_text_comparison(function: Callable[[str, str], bool]) -> Callable[..., Any]:
+def _build_text_comparison(compare: Callable[[str, str], bool]) -> Callable[..., Any]:
     """Build an SQL function of two texts, and an optional flag to ignore upper and lower case, from a comparison."""
 
-    def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> Any:
+    def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> SqlBoolean:
         if not isinstance(text, str) or not isinstance(part, str):
             return UNDEFINED
-        return function(text.lower(), part.lower()) if ignore_case is True else function(text, part)
+        return compare(text.lower(), part.lower()) if ignore_case is True else compare(text, part)
 
     return compare_texts
 
 
-def _build_type_test(*ranks: int) -> Callable[[Any], bool]:
+def _build_type_test(*type_ranks: int) -> Callable[[Any], bool]:
     """Build an SQL function that returns whether the type of a value has one of these ranks of ``get_type_rank``."""
-    return lambda value: get_type_rank(value) in ranks
+    return lambda value: get_type_rank(value) in type_ranks
 
 
-def _contains_element(values: Any, searched: Any, partial: Any = None) -> Any:
-    """Compute ARRAY_CONTAINS; if ``partial`` is True, an object with all properties of ``searched`` also matches."""
+def _contains_element(values: Any, searched: Any, ignore_other_properties: Any = None) -> SqlBoolean:
+    """Compute ARRAY_CONTAINS.
+
+    If ``ignore_other_properties`` is True, an object with all properties of ``searched`` also matches.
+    """
     if not isinstance(values, list) or searched is UNDEFINED:
         return UNDEFINED
-    return any(_is_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
+    return any(
+        _is_contained_in(searched, value) if ignore_other_properties is True else are_equal(searched, value)
+        for value in values
+    )
 
 
-def _is_subset(searched: Any, value: Any) -> bool:
-    """Return whether an object has all properties of ``searched``, at every level; other values must be equal."""
-    if isinstance(searched, dict) and isinstance(value, dict):
-        return all(name in value and _is_subset(part, value[name]) for name, part in searched.items())
-    return are_equal(searched, value)
+def _is_contained_in(part: Any, whole: Any) -> bool:
+    """Return whether an object has all properties of ``part``, at every level; other values must be equal."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and _is_contained_in(value, whole[name]) for name, value in part.items())
+    return are_equal(part, whole)
 
 
-def _restrict_argument_type(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Build an SQL function whose result is undefined unless its argument is of the Python type ``kind``."""
-    return lambda value: function(value) if isinstance(value, kind) and not isinstance(value, bool) else UNDEFINED
+def _restrict_argument_type(argument_type: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Build an SQL function whose result is undefined unless its argument is of the Python type ``argument_type``."""
+    return lambda value: (
+        function(value) if isinstance(value, argument_type) and not isinstance(value, bool) else UNDEFINED
+    )
 
 
 FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
@@ -64,23 +72,23 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
 }
 
 
-def compute_aggregate(name: str, values: list[Any]) -> Any:
+def compute_aggregate(aggregate_name: str, values: list[Any]) -> Any:
     """Compute an aggregate over the argument's values in all rows.
 
     Args:
-        name: COUNT, SUM, MIN, MAX or AVG.
+        aggregate_name: COUNT, SUM, MIN, MAX or AVG.
         values: The value of the argument for each row; undefined values are ignored.
     """
     defined = [value for value in values if value is not UNDEFINED]
-    if name == "COUNT":
+    if aggregate_name == "COUNT":
         return len(defined)
-    if name in ("MIN", "MAX"):
+    if aggregate_name in ("MIN", "MAX"):
         if not defined:
             return UNDEFINED
-        return (min if name == "MIN" else max)(defined, key=lambda value: (get_type_rank(value), value))
+        return (min if aggregate_name == "MIN" else max)(defined, key=lambda value: (get_type_rank(value), value))
     if any(get_type_rank(value) != 4 for value in defined):
         return UNDEFINED
-    if name == "SUM":
+    if aggregate_name == "SUM":
         return sum(defined)
     return sum(defined) / len(defined) if defined else UNDEFINED
 

@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from emulators.cosmos.sql_expressions import ExpressionReader, SqlExpression, SqlRow, build_path_expression
+from emulators.cosmos.sql_expressions import (
+    DocumentPath,
+    ExpressionReader,
+    NamedExpression,
+    SqlExpression,
+    SqlRow,
+    build_path_expression,
+)
 from emulators.cosmos.sql_functions import compute_aggregate
 from emulators.cosmos.sql_values import UNDEFINED
 from emulators.cosmos.wire import CosmosError, build_unsupported_error
@@ -16,7 +23,7 @@ _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", 
 class SortKey:
     """Sort key of an ORDER BY clause: path in the document, text in the query, and direction."""
 
-    path: tuple[str | int, ...]
+    path: DocumentPath
     text: str
     descending: bool
 
@@ -76,12 +83,12 @@ class SqlStatement:
         """Return the values of a document by which the ORDER BY clause sorts."""
         return [build_path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
-    def compute_results(self, document: Mapping[str, Any]) -> list[Any]:
+    def list_result_if_defined(self, document: Mapping[str, Any]) -> list[Any]:
         """Return the result of the query for one document, in a list of one element; an empty list if undefined."""
         value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
-    def compute_aggregate_results(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def list_aggregate_result_if_defined(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return the aggregate over all documents, in a list of one element; an empty list if undefined."""
         rows = [SqlRow(document) for document in documents]
         totals = tuple(compute_aggregate(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
@@ -160,23 +167,37 @@ def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
     return _StatementReader(text, parameters).parse_query()
 
 
+class _WhereClause(NamedTuple):
+    """WHERE clause of a statement: function that evaluates it for a row, and its text; None and "" if it is missing."""
+
+    condition: SqlExpression | None
+    text: str
+
+
+class _OffsetAndLimit(NamedTuple):
+    """Numbers in the OFFSET and LIMIT clauses of a statement; None if the clauses are missing."""
+
+    offset: int | None
+    limit: int | None
+
+
 class _StatementReader(ExpressionReader):
     """Parser of one whole SELECT statement; each method parses the clause that begins at the next token."""
 
     def parse_query(self) -> SqlStatement:
         self.read_required_word("SELECT")
-        top = self._parse_row_count() if self.read_token_if_one_of("TOP") else None
+        top = self._parse_row_count() if self.try_read_one_of("TOP") else None
         self._look_ahead_and_set_alias()
         start = self.next_token.start
         is_value = self.next_token.text.upper() == "VALUE"
         select = self._parse_select()
         select_text = self.text[start : self.next_token.start].strip()
         self._parse_from()
-        condition, condition_text = self._parse_where_condition_and_text()
+        condition, condition_text = self._parse_where()
         sort_keys = self._parse_order_by()
         offset, limit = self._parse_offset_and_limit()
         if self.next_token.kind != "end":
-            raise self.build_error()
+            raise self.build_error_at_next_token()
         if self.aggregates and (sort_keys or top is not None or offset is not None):
             raise build_unsupported_error("aggregates with ORDER BY, TOP or OFFSET")
         return SqlStatement(
@@ -199,7 +220,7 @@ class _StatementReader(ExpressionReader):
 
     def _parse_and_set_alias(self) -> None:
         self.alias = self.parse_name()
-        if self.read_token_if_one_of("AS") or (
+        if self.try_read_one_of("AS") or (
             self.next_token.kind == "name"
             and self.next_token.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
         ):
@@ -210,58 +231,58 @@ class _StatementReader(ExpressionReader):
         self._parse_and_set_alias()
 
     def _parse_select(self) -> SqlExpression:
-        if self.read_token_if_one_of("*"):
+        if self.try_read_one_of("*"):
             return lambda row: row.document
-        if self.read_token_if_one_of("VALUE"):
+        if self.try_read_one_of("VALUE"):
             return self.parse_expression()
         fields = [self._parse_selected_field(1)]
-        while self.read_token_if_one_of(","):
+        while self.try_read_one_of(","):
             fields.append(self._parse_selected_field(len(fields) + 1))
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
-    def _parse_selected_field(self, number: int) -> tuple[str, SqlExpression]:
+    def _parse_selected_field(self, field_number: int) -> NamedExpression:
         start = self.index
         part = self.parse_expression()
         last = self.tokens[self.index - 1]
-        if self.read_token_if_one_of("AS"):
-            return self.parse_name(), part
+        if self.try_read_one_of("AS"):
+            return NamedExpression(self.parse_name(), part)
         is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.index - start > 1
-        return (last.text if is_path else f"${number}"), part
+        return NamedExpression(last.text if is_path else f"${field_number}", part)
 
-    def _parse_where_condition_and_text(self) -> tuple[SqlExpression | None, str]:
-        if not self.read_token_if_one_of("WHERE"):
-            return None, ""
+    def _parse_where(self) -> _WhereClause:
+        if not self.try_read_one_of("WHERE"):
+            return _WhereClause(None, "")
         start = self.next_token.start
         condition = self.parse_expression()
-        return condition, self.text[start : self.next_token.start].strip()
+        return _WhereClause(condition, self.text[start : self.next_token.start].strip())
 
     def _parse_order_by(self) -> tuple[SortKey, ...]:
-        if not self.read_token_if_one_of("ORDER"):
+        if not self.try_read_one_of("ORDER"):
             return ()
         self.read_required_word("BY")
         keys = [self._parse_sort_key()]
-        while self.read_token_if_one_of(","):
+        while self.try_read_one_of(","):
             keys.append(self._parse_sort_key())
         return tuple(keys)
 
     def _parse_sort_key(self) -> SortKey:
         start = self.next_token.start
         if self.next_token.text != self.alias:
-            raise self.build_error()
+            raise self.build_error_at_next_token()
         self.read_token()
-        path = self.parse_path()
+        path = self.parse_path_after_alias()
         text = self.text[start : self.tokens[self.index - 1].end]
-        descending = self.read_token_if_one_of("DESC")
+        descending = self.try_read_one_of("DESC")
         if not descending:
-            self.read_token_if_one_of("ASC")
+            self.try_read_one_of("ASC")
         return SortKey(path, text, descending)
 
-    def _parse_offset_and_limit(self) -> tuple[int | None, int | None]:
-        if not self.read_token_if_one_of("OFFSET"):
-            return None, None
+    def _parse_offset_and_limit(self) -> _OffsetAndLimit:
+        if not self.try_read_one_of("OFFSET"):
+            return _OffsetAndLimit(None, None)
         offset = self._parse_row_count()
         self.read_required_word("LIMIT")
-        return offset, self._parse_row_count()
+        return _OffsetAndLimit(offset, self._parse_row_count())
 
     def _parse_row_count(self) -> int:
         token = self.read_token()

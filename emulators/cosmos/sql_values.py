@@ -13,6 +13,9 @@ class Undefined:
 
 UNDEFINED: Final = Undefined()
 
+type SqlBoolean = bool | Undefined
+"""Result of a condition in Cosmos DB SQL."""
+
 _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 4, str: 5, list: 6}
 
 
@@ -21,7 +24,7 @@ def get_type_rank(value: Any) -> int:
     return _RANKS.get(type(value), 7)
 
 
-def evaluate_equality(left: Any, right: Any) -> Any:
+def evaluate_equality(left: object, right: object) -> SqlBoolean:
     """Evaluate `left = right`: undefined if an operand is undefined, false if the types differ."""
     if left is UNDEFINED or right is UNDEFINED:
         return UNDEFINED
@@ -39,7 +42,7 @@ def are_equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def compare_values(left: Any, right: Any) -> int | None:
+def compare_values_if_ordered(left: Any, right: Any) -> int | None:
     """Compare two values for `<` and `>`: negative, 0 or positive; None if the types differ or have no order."""
     if get_type_rank(left) != get_type_rank(right) or get_type_rank(left) not in (1, 2, 4, 5):
         return None
@@ -57,7 +60,7 @@ def compare_sort_keys(left: Sequence[Any], right: Sequence[Any], descending: Seq
         descending: For each sort key, True if the order is descending.
     """
     for one, other, down in zip(left, right, descending, strict=True):
-        result = get_type_rank(one) - get_type_rank(other) or compare_values(one, other) or 0
+        result = get_type_rank(one) - get_type_rank(other) or compare_values_if_ordered(one, other) or 0
         if result:
             return -result if down else result
     return 0

@@ -78,17 +78,17 @@ class CosmosRequest:
     operation: str
 
     @property
-    def database(self) -> str | None:
+    def database_name_or_rid(self) -> str | None:
         """Name or resource id of the database in the path; None if the path names no database."""
         return self.segments[1] if self.segments[:1] == ("dbs",) and len(self.segments) > 1 else None
 
     @property
-    def container(self) -> str | None:
+    def container_name_or_rid(self) -> str | None:
         """Name or resource id of the container in the path; None if the path names no container."""
         return self.segments[3] if self.segments[2:3] == ("colls",) and len(self.segments) > 3 else None
 
     @property
-    def item(self) -> str | None:
+    def item_id(self) -> str | None:
         """Id of the item in the path; None if the path names no item."""
         return self.segments[5] if self.segments[4:5] == ("docs",) and len(self.segments) > 5 else None
 
@@ -98,7 +98,7 @@ class CosmosRequest:
         return self.operation in WRITES
 
     @cached_property
-    def json(self) -> Any:
+    def json_body(self) -> Any:
         """Body of the request, parsed as JSON.
 
         Raises:

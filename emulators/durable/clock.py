@@ -17,7 +17,7 @@ class Clock(Protocol):
         """Return the current time in UTC."""
         ...
 
-    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
+    async def wait_until_due_or_woken(self, due: datetime | None, wake: asyncio.Event) -> None:
         """Wait until ``due`` (if any), or until the event ``wake`` is set; an implementation can return earlier."""
         ...
 
@@ -29,7 +29,7 @@ class SystemClock:
         """Return the current time in UTC."""
         return now()
 
-    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
+    async def wait_until_due_or_woken(self, due: datetime | None, wake: asyncio.Event) -> None:
         """Wait until the time ``due`` (if any), until ``wake`` is set, or for one second, whichever comes first."""
         seconds = _LONGEST_SECONDS
         if due is not None:

@@ -82,7 +82,7 @@ class DurableEngine:
         try:
             while not self._stopping.is_set():
                 self._wake.clear()
-                await self._clock.wait(await self._start_ready_work_and_get_due_time(), self._wake)
+                await self._clock.wait_until_due_or_woken(await self._start_ready_work_and_find_due_time(), self._wake)
         finally:
             stop.cancel()
             await self._cancel_running_tasks()
@@ -91,7 +91,7 @@ class DurableEngine:
         await self._stopping.wait()
         self._wake.set()
 
-    async def _start_ready_work_and_get_due_time(self) -> datetime | None:
+    async def _start_ready_work_and_find_due_time(self) -> datetime | None:
         """Start ready orchestrators and activities, within the limits; return the due time of the next timer."""
         at = self._clock.now()
         try:
@@ -100,7 +100,7 @@ class DurableEngine:
             return await self._store.find_next_due_time(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
-            await self._stopping.wait_for(_RETRY_SECONDS)
+            await self._stopping.is_set_within(_RETRY_SECONDS)
             return at
 
     async def _start_turns(self, at: datetime) -> None:
@@ -108,13 +108,13 @@ class DurableEngine:
         if free <= 0:
             return
         ready = await self._store.list_ready_instance_ids(at, self._settings.max_orchestrators)
-        for instance in [instance for instance in ready if instance not in self._running_turns][:free]:
-            task = asyncio.create_task(self._run_turns(instance))
-            self._running_turns[instance] = task
-            task.add_done_callback(functools.partial(self._remove_turn_task, instance))
+        for instance_id in [instance_id for instance_id in ready if instance_id not in self._running_turns][:free]:
+            task = asyncio.create_task(self._run_turns(instance_id))
+            self._running_turns[instance_id] = task
+            task.add_done_callback(functools.partial(self._remove_turn_task, instance_id))
 
-    def _remove_turn_task(self, instance: str, _task: asyncio.Task[None]) -> None:
-        del self._running_turns[instance]
+    def _remove_turn_task(self, instance_id: str, _task: asyncio.Task[None]) -> None:
+        del self._running_turns[instance_id]
         self._wake.set()
 
     async def _start_activities(self) -> None:
@@ -131,37 +131,37 @@ class DurableEngine:
         self._running_activities.discard(task)
         self._wake.set()
 
-    async def _run_turns(self, instance: str) -> None:
+    async def _run_turns(self, instance_id: str) -> None:
         """Run turns (replays) of an orchestration instance as long as a message to the instance can be delivered."""
         while not self._stopping.is_set():
             try:
-                if not await self._run_turn_if_possible(instance):
+                if not await self._try_run_turn(instance_id):
                     return
             except Exception:
                 # A defect of this engine must not stop other instances; this instance is retried.
-                _LOGGER.exception("a turn of an orchestration failed", extra=fields(instance=instance))
-                await self._stopping.wait_for(_RETRY_SECONDS)
+                _LOGGER.exception("a turn of an orchestration failed", extra=fields(instance=instance_id))
+                await self._stopping.is_set_within(_RETRY_SECONDS)
                 return
 
-    async def _run_turn_if_possible(self, instance: str) -> bool:
+    async def _try_run_turn(self, instance_id: str) -> bool:
         """Run one turn of an instance; return False if no message can be delivered or the turn was not stored."""
         at = self._clock.now()
-        work = await self._store.load_turn_input(instance, at)
+        work = await self._store.find_next_turn_input(instance_id, at)
         if work is None:
             return False
         turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.function_names, at)
-        stored = await self._store.commit_turn(work, turn, at)
+        stored = await self._store.try_commit_turn(work, turn, at)
         if stored and turn.status is OrchestrationStatus.FAILED:
-            where = fields(instance=instance, function=work.instance.start.name)
+            where = fields(instance=instance_id, function=work.instance.start.name)
             _LOGGER.error("an orchestration failed: %s", turn.output, extra=where)
         self._wake.set()
         return stored
 
     async def _run_activity_and_store_result(self, pending: PendingActivity) -> None:
-        event = await self._run_activity(pending.activity)
+        event = await self._run_activity_and_build_event(pending.activity)
         await self._store_with_retry(lambda: self._store.store_activity_result(pending, event, self._clock.now()))
 
-    async def _run_activity(self, activity: Activity) -> events.Event:
+    async def _run_activity_and_build_event(self, activity: Activity) -> events.Event:
         try:
             result = await self._functions.run_activity(activity.name, activity.input)
         except FunctionCallError as failure:
@@ -174,14 +174,14 @@ class DurableEngine:
             return events.build_task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
         return events.build_task_completed(activity.task, result, self._clock.now())
 
-    async def _store_with_retry(self, store: Callable[[], Awaitable[None]]) -> None:
+    async def _store_with_retry(self, write: Callable[[], Awaitable[None]]) -> None:
         """Repeat a write until the store accepts it; if the write were lost, the orchestration would wait forever."""
         while not self._stopping.is_set():
             try:
-                await store()
+                await write()
             except sqlite3.Error:
                 _LOGGER.exception("the result of an activity cannot be stored")
-                await self._stopping.wait_for(_RETRY_SECONDS)
+                await self._stopping.is_set_within(_RETRY_SECONDS)
             else:
                 return
 

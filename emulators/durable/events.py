@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from emulators.durable.records import Instance, NewInstance
+from emulators.durable.records import Instance, JsonText, NewInstance, TaskId
 from shared.timestamps import format_rfc3339
 
 type Event = dict[str, Any]
@@ -54,16 +54,16 @@ _COPIED = ("Reason", "Details", "OrchestrationStatus", "FireAt")
 _OUTPUTS = ("Result", "Input")
 
 
-def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
+def build_event(kind: EventType, at: datetime, event_id: int = NO_ID, **members: Any) -> Event:
     """Build a history event.
 
     Args:
         kind: type of the event.
         at: time of the event.
-        number: id of the task that the event schedules; NO_ID for an event that schedules none.
+        event_id: id of the task that the event schedules; NO_ID for an event that schedules none.
         members: further JSON properties of the event.
     """
-    return {"EventType": int(kind), "EventId": number, "Timestamp": format_rfc3339(at), **members}
+    return {"EventType": int(kind), "EventId": event_id, "Timestamp": format_rfc3339(at), **members}
 
 
 def build_execution_started(new_instance: NewInstance, at: datetime) -> Event:
@@ -87,34 +87,34 @@ def build_execution_started(new_instance: NewInstance, at: datetime) -> Event:
     )
 
 
-def build_task_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Build the history event of a completed activity; its result is JSON text."""
-    return build_event(EventType.TASK_COMPLETED, at, TaskScheduledId=task, Result=result)
+def build_task_completed(task_id: TaskId, result_json: JsonText | None, at: datetime) -> Event:
+    """Build the history event of a completed activity."""
+    return build_event(EventType.TASK_COMPLETED, at, TaskScheduledId=task_id, Result=result_json)
 
 
-def build_task_failed(task: int, reason: str, details: str, at: datetime) -> Event:
-    """Build the history event of a failed activity; ``details`` is its stack trace."""
-    return build_event(EventType.TASK_FAILED, at, TaskScheduledId=task, Reason=reason, Details=details)
+def build_task_failed(task_id: TaskId, reason: str, stack_trace: str, at: datetime) -> Event:
+    """Build the history event of a failed activity."""
+    return build_event(EventType.TASK_FAILED, at, TaskScheduledId=task_id, Reason=reason, Details=stack_trace)
 
 
-def build_sub_orchestration_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Build the history event of a completed sub-orchestration; its result is JSON text."""
-    return build_event(EventType.SUB_ORCHESTRATION_COMPLETED, at, TaskScheduledId=task, Result=result)
+def build_sub_orchestration_completed(task_id: TaskId, result_json: JsonText | None, at: datetime) -> Event:
+    """Build the history event of a completed sub-orchestration."""
+    return build_event(EventType.SUB_ORCHESTRATION_COMPLETED, at, TaskScheduledId=task_id, Result=result_json)
 
 
-def build_sub_orchestration_failed(task: int, reason: str, at: datetime) -> Event:
+def build_sub_orchestration_failed(task_id: TaskId, reason: str, at: datetime) -> Event:
     """Build the history event of a failed sub-orchestration."""
-    return build_event(EventType.SUB_ORCHESTRATION_FAILED, at, TaskScheduledId=task, Reason=reason, Details="")
+    return build_event(EventType.SUB_ORCHESTRATION_FAILED, at, TaskScheduledId=task_id, Reason=reason, Details="")
 
 
-def build_timer_fired(task: int, due: datetime) -> Event:
+def build_timer_fired(task_id: TaskId, due: datetime) -> Event:
     """Build the history event of a timer that reached its due time."""
-    return build_event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=format_rfc3339(due))
+    return build_event(EventType.TIMER_FIRED, due, TimerId=task_id, FireAt=format_rfc3339(due))
 
 
-def build_event_raised(name: str, data: str | None, at: datetime) -> Event:
-    """Build the history event of an external event; its data is JSON text."""
-    return build_event(EventType.EVENT_RAISED, at, Name=name, Input=data)
+def build_event_raised(name: str, data_json: JsonText | None, at: datetime) -> Event:
+    """Build the history event of an external event."""
+    return build_event(EventType.EVENT_RAISED, at, Name=name, Input=data_json)
 
 
 def build_status_document(
@@ -133,25 +133,25 @@ def build_status_document(
         "name": instance.start.name,
         "instanceId": instance.start.instance,
         "runtimeStatus": str(instance.status),
-        "input": _parse_json_text(instance.start.input) if show_input else None,
-        "customStatus": _parse_json_text(instance.custom_status),
-        "output": _parse_json_text(instance.output),
+        "input": _parse_optional_json_text(instance.start.input) if show_input else None,
+        "customStatus": _parse_optional_json_text(instance.custom_status),
+        "output": _parse_optional_json_text(instance.output),
         "createdTime": _format_instant_without_fraction(instance.created),
         "lastUpdatedTime": _format_instant_without_fraction(instance.updated),
     }
     return shown if history is None else shown | {"historyEvents": history}
 
 
-def build_history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
+def build_history_document(stored_events: Iterable[JsonText], *, show_output: bool) -> list[dict[str, Any]]:
     """Build the list of history events in the JSON status of an instance, without the events that only the SDK needs.
 
     Args:
-        texts: stored history events as JSON texts, oldest first.
+        stored_events: stored history events, oldest first.
         show_output: whether the list contains the results of tasks and the data of events.
     """
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []
-    for event in map(json.loads, texts):
+    for event in map(json.loads, stored_events):
         kind = EventType(event["EventType"])
         if kind in _SCHEDULING:
             scheduled[event["EventId"]] = event
@@ -165,22 +165,22 @@ def build_history_document(texts: Iterable[str], *, show_output: bool) -> list[d
 
 
 def _build_history_entry(
-    kind: EventType, event: dict[str, Any], scheduled: dict[str, Any] | None, *, show_output: bool
+    kind: EventType, event: dict[str, Any], scheduling_event: dict[str, Any] | None, *, show_output: bool
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"EventType": _NAMES[kind]}
     if kind is EventType.EXECUTION_STARTED:
         entry["FunctionName"] = event["Name"]
     elif "Name" in event:
         entry["Name"] = event["Name"]
-    if scheduled is not None:
-        entry |= {"FunctionName": scheduled["Name"], "ScheduledTime": scheduled["Timestamp"]}
+    if scheduling_event is not None:
+        entry |= {"FunctionName": scheduling_event["Name"], "ScheduledTime": scheduling_event["Timestamp"]}
     entry |= {name: event[name] for name in _COPIED if name in event}
     if show_output:
-        entry |= {name: _parse_json_text(event[name]) for name in _OUTPUTS if name in event}
+        entry |= {name: _parse_optional_json_text(event[name]) for name in _OUTPUTS if name in event}
     return entry | {"Timestamp": event["Timestamp"]}
 
 
-def _parse_json_text(text: str | None) -> Any:
+def _parse_optional_json_text(text: JsonText | None) -> Any:
     return None if text is None else json.loads(text)
 
 

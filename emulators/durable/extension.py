@@ -11,7 +11,7 @@ from emulators.durable.clock import SystemClock
 from emulators.durable.engine import DurableEngine, DurableSettings
 from emulators.durable.functions import select_app_functions
 from emulators.durable.management import InstanceFilter, Management
-from emulators.durable.management_urls import ManagementUrls, load_system_key
+from emulators.durable.management_urls import ManagementUrls, load_or_create_system_key
 from emulators.durable.ports import (
     DurableFunction,
     FunctionInvoker,
@@ -71,7 +71,7 @@ class DurableExtension[F: DurableFunction]:
         self._ports = ports
         self._stopping = stopping
         app = select_app_functions(functions, ports.invoke, settings.version)
-        self._urls = ManagementUrls(origin, settings.hub, load_system_key(data_dir / "durable.key"))
+        self._urls = ManagementUrls(origin, settings.hub, load_or_create_system_key(data_dir / "durable.key"))
         clock = SystemClock()
         self._store = OrchestrationStore(ports.open_database(data_dir / _FILE, SCHEMA))
         self._engine = DurableEngine(self._store, app, settings, clock, stopping)
@@ -79,9 +79,9 @@ class DurableExtension[F: DurableFunction]:
         self._management = Management(self._store, clock, self._engine.wake)
         self.webhooks = Webhooks(self._management, self._urls, app.function_names, ports.may_manage)
 
-    def build_client_bindings(self, function: F) -> dict[str, str]:
+    def build_client_binding_texts(self, function: F) -> dict[str, str]:
         """Return the JSON text for each ``durableClient`` binding of a function, by binding name."""
-        return {name: self._urls.build_client_binding(hub) for name, hub in function.clients.items()}
+        return {name: self._urls.build_client_binding_text(hub) for name, hub in function.clients.items()}
 
     async def run(self) -> None:
         """Run orchestrations until the host stops.
@@ -90,7 +90,7 @@ class DurableExtension[F: DurableFunction]:
         """
         descriptor = os.open(self._data_dir / "durable.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if await self._acquire_lock(descriptor):
+            if await self._try_acquire_lock(descriptor):
                 await self._engine.run()
         finally:
             os.close(descriptor)
@@ -103,35 +103,37 @@ class DurableExtension[F: DurableFunction]:
         """
         await self._ports.check_writable(self._data_dir / _FILE)
 
-    async def purge_ended_instances(self, age: timedelta) -> int:
-        """Delete ended orchestrations that were started more than ``age`` ago; return their number.
+    async def purge_and_count_ended_instances(self, min_age: timedelta) -> int:
+        """Delete ended orchestrations that were started more than ``min_age`` ago; return their number.
 
         Raises:
             sqlite3.Error: the file does not accept writes.
         """
-        return await self._management.purge_matching_instances(InstanceFilter(created_to=self._clock.now() - age))
+        return await self._management.purge_and_count_matching_instances(
+            InstanceFilter(created_to=self._clock.now() - min_age)
+        )
 
     async def close(self) -> None:
         """Close the SQLite file of orchestrations."""
         await self._store.close()
 
-    async def _acquire_lock(self, descriptor: int) -> bool:
+    async def _try_acquire_lock(self, file_descriptor: int) -> bool:
         """Wait for the lock of the data directory; return True with the lock, or False if this host stops meanwhile."""
         is_logged = False
         while not self._stopping.is_set():
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if not is_logged:
                     _LOGGER.info("another host runs the orchestrations of this data directory; this host waits")
                     is_logged = True
-                await self._stopping.wait_for(_LOCK_POLL_SECONDS)
+                await self._stopping.is_set_within(_LOCK_POLL_SECONDS)
             else:
                 return True
         return False
 
 
-def uses_durable_functions(functions: Iterable[DurableFunction]) -> bool:
+def has_durable_functions(functions: Iterable[DurableFunction]) -> bool:
     """Return whether an app has an orchestrator, an activity or a durable client binding."""
     kinds = {"orchestrationTrigger", "activityTrigger"}
     return any(function.kind in kinds or function.clients for function in functions)

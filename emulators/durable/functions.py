@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from emulators.durable.ports import DurableFunction, FunctionCallError, FunctionInvoker
+from emulators.durable.records import JsonText
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 
 _PREFIX = re.compile(r"\b\w++: ")
@@ -19,16 +20,16 @@ class FunctionRunner(Protocol):
         """Names of the orchestrators and activities of the app."""
         ...
 
-    async def run_orchestrator(self, name: str, context: str) -> str:
-        """Call an orchestrator with its context (JSON text); return the actions that it requests as JSON text.
+    async def run_orchestrator(self, name: str, context_json: JsonText) -> JsonText:
+        """Call an orchestrator with its context; return its state: the actions that it requests, and its result.
 
         Raises:
             OrchestratorFailed: the orchestrator raised an exception.
         """
         ...
 
-    async def run_activity(self, name: str, input_json: str) -> str | None:
-        """Call an activity with its input (JSON text); return its result as JSON text, None if it returns nothing.
+    async def run_activity(self, name: str, input_json: JsonText) -> JsonText | None:
+        """Call an activity with its input; return its result, None if it returns nothing.
 
         Raises:
             FunctionCallError: the activity raised an exception.
@@ -50,13 +51,13 @@ class AppFunctions[F: DurableFunction]:
         """Names of the orchestrators and activities of the app."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 
-    async def run_orchestrator(self, name: str, context: str) -> str:
+    async def run_orchestrator(self, name: str, context_json: JsonText) -> JsonText:
         """Call an orchestrator through the local Functions host."""
         function = self.orchestrators.get(name)
         if function is None:
             raise OrchestratorFailed(f"the app no longer has the orchestrator {name}")
         try:
-            state = await self.invoke(function, context)
+            state = await self.invoke(function, context_json)
         except FunctionCallError as failure:
             # The SDK wraps the state in its own Exception, and the worker library prefixes the class name.
             raise OrchestratorFailed(_PREFIX.sub("", str(failure), count=1)) from None
@@ -66,8 +67,8 @@ class AppFunctions[F: DurableFunction]:
             )
         return state
 
-    async def run_activity(self, name: str, input_json: str) -> str | None:
-        """Call an activity through the local Functions host; return its result as JSON text, or None if it has none.
+    async def run_activity(self, name: str, input_json: JsonText) -> JsonText | None:
+        """Call an activity through the local Functions host; return its result, or None if it has none.
 
         Raises:
             FunctionCallError: the app does not have the activity, or the activity raised an exception.

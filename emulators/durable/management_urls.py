@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from emulators.durable.records import JsonText
+
 PREFIX = "/runtime/webhooks/durabletask/"
 """Path of the Durable Task extension on the Functions host."""
 
@@ -37,12 +39,12 @@ class ManagementUrls:
         """
         return f"{PREFIX}{_RPC}{self.key}/"
 
-    def build_management_urls(self, instance: str, hub: str | None = None) -> dict[str, str]:
+    def build_management_urls(self, instance_id: str, hub: str | None = None) -> dict[str, str]:
         """Return the URLs at which clients manage an orchestration instance, by the names that the SDK uses."""
-        base = f"{self.origin}{PREFIX}instances/{quote(instance, safe='')}"
+        base = f"{self.origin}{PREFIX}instances/{quote(instance_id, safe='')}"
         suffix = f"taskHub={quote(hub or self.hub, safe='')}&connection={_CONNECTION}&code={self.key}"
         return {
-            "id": instance,
+            "id": instance_id,
             "statusQueryGetUri": f"{base}?{suffix}",
             "sendEventPostUri": f"{base}/raiseEvent/{{eventName}}?{suffix}",
             "terminatePostUri": f"{base}/terminate?reason={{text}}&{suffix}",
@@ -53,8 +55,8 @@ class ManagementUrls:
             "resumePostUri": f"{base}/resume?reason={{text}}&{suffix}",
         }
 
-    def build_client_binding(self, hub: str | None = None) -> str:
-        """Return the JSON text that a function receives for a ``durableClient`` binding."""
+    def build_client_binding_text(self, hub: str | None = None) -> JsonText:
+        """Return the text that a function receives for a ``durableClient`` binding."""
         start = f"{self.origin}{PREFIX}orchestrators/{{functionName}}[/{{instanceId}}]"
         document: dict[str, Any] = {
             "taskHubName": hub or self.hub,
@@ -72,7 +74,7 @@ class ManagementUrls:
         return json.dumps(document)
 
 
-def load_system_key(path: Path) -> str:
+def load_or_create_system_key(path: Path) -> str:
     """Read the system key of the Durable Task API from a file; create the file with a random key if it is missing."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -9,6 +9,12 @@ from typing import Any
 
 from emulators.durable.actions import Action
 
+type JsonText = str
+"""JSON document as text."""
+
+type TaskId = int
+"""Id of an activity call, a sub-orchestration call or a timer, unique in its orchestration."""
+
 
 @dataclass(slots=True)
 class ScheduledAction:
@@ -54,17 +60,17 @@ class OrchestrationProgress:
     waits: dict[str, int] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
 
-    def assign_task_id(self) -> int:
+    def assign_task_id(self) -> TaskId:
         """Assign the next task id of the orchestration, and return the id."""
         self.next_task += 1
         return self.next_task - 1
 
-    def to_json(self) -> str:
+    def to_json(self) -> JsonText:
         """Return the progress as JSON text, for the SQLite file."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def parse_progress(text: str) -> OrchestrationProgress:
+def parse_progress(text: JsonText) -> OrchestrationProgress:
     """Parse the progress of an orchestration from JSON text; ``{}`` is the progress of a new orchestration."""
     members: dict[str, Any] = json.loads(text)
     return OrchestrationProgress(
@@ -200,6 +206,6 @@ class TurnInput:
     messages: list[OrchestrationMessage]
 
 
-def create_id() -> str:
+def create_random_id() -> str:
     """Return a new random id for an orchestration instance or one of its runs."""
     return uuid.uuid4().hex

@@ -23,13 +23,13 @@ def instance_from_row(row: tuple[Any, ...]) -> Instance:
     return Instance(start, OrchestrationStatus(row[8]), row[9], row[10], parse_rfc3339(row[11]), parse_rfc3339(row[12]))
 
 
-def find_instance(connection: sqlite3.Connection, instance: str) -> Instance | None:
+def find_instance(connection: sqlite3.Connection, instance_id: str) -> Instance | None:
     """Return an orchestration instance; None if the id is unknown."""
-    row = connection.execute(f"SELECT {COLUMNS} FROM instances WHERE id = ?", (instance,)).fetchone()  # noqa: S608  constants
+    row = connection.execute(f"SELECT {COLUMNS} FROM instances WHERE id = ?", (instance_id,)).fetchone()  # noqa: S608  constants
     return instance_from_row(row) if row else None
 
 
-def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at: datetime) -> bool:
+def try_start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at: datetime) -> bool:
     """Store a new orchestration instance; replace an ended instance with the same id.
 
     Return False if an instance with this id has not ended.
@@ -64,26 +64,26 @@ def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at
 
 def send_message(
     connection: sqlite3.Connection,
-    instance: str,
+    instance_id: str,
     kind: MessageKind,
     event: Event,
     due: datetime,
     *,
-    name: str | None = None,
+    event_name_or_timer_id: str | None = None,
 ) -> None:
     """Store a message to an orchestration instance.
 
     Args:
         connection: connection with an open transaction.
-        instance: id of the instance.
+        instance_id: id of the instance.
         kind: kind of the message.
         event: history event that the message adds when it is delivered.
         due: time of delivery for the message of a timer; all other messages are delivered as soon as possible.
-        name: name of the external event, or id of the timer; None for other kinds of messages.
+        event_name_or_timer_id: name of the external event, or id of the timer; None for other kinds of messages.
     """
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",
-        (instance, kind, name, format_rfc3339(due), json.dumps(event)),
+        (instance_id, kind, event_name_or_timer_id, format_rfc3339(due), json.dumps(event)),
     )
 
 
@@ -99,10 +99,10 @@ def send_result_to_parent(connection: sqlite3.Connection, ended_instance: Instan
     send_message(connection, parent.instance, MessageKind.DONE, event, at)
 
 
-def is_active_run(connection: sqlite3.Connection, instance: str, execution: str) -> bool:
+def is_active_run(connection: sqlite3.Connection, instance_id: str, execution_id: str) -> bool:
     """Return whether a run of an instance is active: neither ended nor replaced by another run."""
-    found = find_instance(connection, instance)
-    return found is not None and found.start.execution == execution and found.status not in ENDED
+    found = find_instance(connection, instance_id)
+    return found is not None and found.start.execution == execution_id and found.status not in ENDED
 
 
 def _format_failure_reason(ended_instance: Instance) -> str:
@@ -110,7 +110,7 @@ def _format_failure_reason(ended_instance: Instance) -> str:
     return f"Sub-orchestrator function '{ended_instance.start.name}' failed: {output}"
 
 
-def append_history(connection: sqlite3.Connection, instance: str, new_events: list[Event]) -> None:
+def append_history(connection: sqlite3.Connection, instance_id: str, new_events: list[Event]) -> None:
     """Append events to the history of an orchestration instance."""
-    values = [(instance, json.dumps(event)) for event in new_events]
+    values = [(instance_id, json.dumps(event)) for event in new_events]
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", values)

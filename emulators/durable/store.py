@@ -13,10 +13,12 @@ from emulators.durable.ports import OrchestrationDatabase
 from emulators.durable.records import (
     Activity,
     Instance,
+    JsonText,
     MessageKind,
     OrchestrationMessage,
     OrchestrationStatus,
     PendingActivity,
+    TaskId,
     TurnInput,
 )
 from emulators.durable.turns import Turn
@@ -83,17 +85,17 @@ class OrchestrationStore:
         )
         return parse_rfc3339(text) if text else None
 
-    async def load_turn_input(self, instance: str, at: datetime) -> TurnInput | None:
+    async def find_next_turn_input(self, instance_id: str, at: datetime) -> TurnInput | None:
         """Return the input of an instance's next turn (replay); None if no message can be delivered to the instance."""
-        return await self.database.read(lambda connection: _load_turn_input(connection, instance, at))
+        return await self.database.read(lambda connection: _find_next_turn_input(connection, instance_id, at))
 
-    async def commit_turn(self, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
+    async def try_commit_turn(self, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
         """Store the result of a turn (one replay of the orchestrator function), and return True.
 
         Store nothing and return False if this run of the instance has ended or was replaced, or if a message of the
         turn is no longer stored.
         """
-        return await self.database.write(lambda connection: _commit_turn(connection, turn_input, turn, at))
+        return await self.database.write(lambda connection: _try_commit_turn(connection, turn_input, turn, at))
 
     async def list_pending_activities(self, after_number: int, limit: int) -> list[PendingActivity]:
         """Return up to ``limit`` pending activities whose number is above ``after_number``, oldest first."""
@@ -128,29 +130,31 @@ ORDER BY kind != 'start', due, number LIMIT ?
 """
 
 
-def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnInput | None:
-    found = rows.find_instance(connection, instance)
+def _find_next_turn_input(connection: sqlite3.Connection, instance_id: str, at: datetime) -> TurnInput | None:
+    found = rows.find_instance(connection, instance_id)
     if found is None or found.status not in {OrchestrationStatus.PENDING, OrchestrationStatus.RUNNING}:
         return None
-    given = connection.execute(_MESSAGES, (instance, format_rfc3339(at), _BATCH)).fetchall()
-    progress = connection.execute("SELECT progress FROM instances WHERE id = ?", (instance,)).fetchone()[0]
+    given = connection.execute(_MESSAGES, (instance_id, format_rfc3339(at), _BATCH)).fetchall()
+    progress = connection.execute("SELECT progress FROM instances WHERE id = ?", (instance_id,)).fetchone()[0]
     messages = _select_deliverable_messages(
         [OrchestrationMessage(row[0], MessageKind(row[1]), json.loads(row[2])) for row in given], progress
     )
     if not messages:
         return None
     query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
-    history = [row[0] for row in connection.execute(query, (instance,))]
+    history = [row[0] for row in connection.execute(query, (instance_id,))]
     return TurnInput(found, history, progress, messages)
 
 
-def _select_deliverable_messages(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
+def _select_deliverable_messages(
+    messages: list[OrchestrationMessage], progress_json: JsonText
+) -> list[OrchestrationMessage]:
     """Return the messages that the next turn of an orchestration can deliver together.
 
     A result that can cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
     reads the result. An external event is delivered alone, so that continue-as-new does not lose unread events.
     """
-    retried = _parse_retryable_task_ids(progress)
+    retried = _parse_retryable_task_ids(progress_json)
     taken: list[OrchestrationMessage] = []
     for message in messages:
         if _must_be_delivered_alone(message, retried):
@@ -159,20 +163,20 @@ def _select_deliverable_messages(messages: list[OrchestrationMessage], progress:
     return taken
 
 
-def _parse_retryable_task_ids(progress: str) -> set[int]:
+def _parse_retryable_task_ids(progress_json: JsonText) -> set[TaskId]:
     """Return the ids of the calls that have a retry policy, and of the timers that start their retries."""
-    members = json.loads(progress)
+    members = json.loads(progress_json)
     return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
 
 
-def _must_be_delivered_alone(message: OrchestrationMessage, retried: set[int]) -> bool:
-    """Return whether no other message may be delivered in the same turn; ``retried`` has the ids of retryable tasks."""
+def _must_be_delivered_alone(message: OrchestrationMessage, retryable_task_ids: set[TaskId]) -> bool:
+    """Return whether no other message may be delivered in the same turn."""
     if message.kind in {MessageKind.START, MessageKind.RAISED}:
         return True
-    return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried
+    return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retryable_task_ids
 
 
-def _commit_turn(connection: sqlite3.Connection, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
+def _try_commit_turn(connection: sqlite3.Connection, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
     start = turn_input.instance.start
     stored_instance = rows.find_instance(connection, start.instance)
     if (
@@ -193,7 +197,7 @@ def _commit_turn(connection: sqlite3.Connection, turn_input: TurnInput, turn: Tu
         return True
     _store_turn(connection, stored_instance, turn, at)
     for child in turn.children:
-        if not rows.start_instance(connection, child, at) and child.parent is not None:
+        if not rows.try_start_instance(connection, child, at) and child.parent is not None:
             reason = f"An Orchestration instance with the ID {child.instance} already exists."
             failed = build_sub_orchestration_failed(child.parent.task, reason, at)
             rows.send_message(connection, start.instance, MessageKind.DONE, failed, at)
@@ -217,7 +221,9 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
         [(a.instance, a.execution, a.task, a.name, a.input) for a in turn.activities],
     )
     for task, due in turn.timers:
-        rows.send_message(connection, instance, MessageKind.TIMER, build_timer_fired(task, due), due, name=str(task))
+        rows.send_message(
+            connection, instance, MessageKind.TIMER, build_timer_fired(task, due), due, event_name_or_timer_id=str(task)
+        )
     for task in turn.cancelled:
         query = "DELETE FROM messages WHERE instance = ? AND kind = 'timer' AND name = ?"
         connection.execute(query, (instance, str(task)))
@@ -228,10 +234,10 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
         clean_up_ended_instance(connection, instance, at)
 
 
-def clean_up_ended_instance(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
+def clean_up_ended_instance(connection: sqlite3.Connection, instance_id: str, at: datetime) -> None:
     """Delete the undelivered messages to an ended instance, and send its result to its caller, if any."""
-    connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
-    ended = rows.find_instance(connection, instance)
+    connection.execute("DELETE FROM messages WHERE instance = ?", (instance_id,))
+    ended = rows.find_instance(connection, instance_id)
     if ended is not None:
         rows.send_result_to_parent(connection, ended, at)
 
@@ -245,7 +251,7 @@ def _start_new_run(connection: sqlite3.Connection, stored_instance: Instance, tu
     connection.execute(
         "UPDATE instances SET execution = ?, input = ?, custom_status = ?, updated_at = ?, progress = '{}'"
         " WHERE id = ?",
-        (records.create_id(), turn.continue_with, turn.custom_status, format_rfc3339(at), instance),
+        (records.create_random_id(), turn.continue_with, turn.custom_status, format_rfc3339(at), instance),
     )
     rows.send_message(connection, instance, MessageKind.START, {}, at)
 

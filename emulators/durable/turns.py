@@ -4,13 +4,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulators.durable import actions, events, records
 from emulators.durable.actions import Action, ActionType
 from emulators.durable.events import Event, EventType
 from emulators.durable.records import (
     Activity,
+    JsonText,
     MessageKind,
     NewInstance,
     OrchestrationMessage,
@@ -19,6 +20,7 @@ from emulators.durable.records import (
     Parent,
     RetryState,
     ScheduledAction,
+    TaskId,
     TurnInput,
 )
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -99,6 +101,13 @@ async def run_turn(
     return await _TurnRunner(turn_input, function_names, now).run_turn(run_orchestrator)
 
 
+class _OrchestratorState(NamedTuple):
+    """State of an orchestrator after a replay: its actions and result as JSON object, and its error message if any."""
+
+    members: Mapping[str, Any]
+    error_message: str | None
+
+
 class _TurnRunner:
     """Runs one turn: delivers the messages, calls the orchestrator once, and collects the changes to store."""
 
@@ -119,8 +128,7 @@ class _TurnRunner:
             return self._build_turn()
         try:
             self._deliver_messages()
-            state, error = await self._call_orchestrator_and_get_state(run_orchestrator)
-            self._apply_orchestrator_state(state, error)
+            self._apply_orchestrator_state(await self._call_orchestrator_and_get_state(run_orchestrator))
         except OrchestratorFailed as failure:
             self._record_failure(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -154,23 +162,22 @@ class _TurnRunner:
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
                 self._progress.waiting[self._create_timer(self._now + pause)] = retry
 
-    async def _call_orchestrator_and_get_state(
-        self, run_orchestrator: Orchestrate
-    ) -> tuple[Mapping[str, Any], str | None]:
-        """Call the orchestrator; return its state (requested actions and result) and an error message if it failed.
+    async def _call_orchestrator_and_get_state(self, run_orchestrator: Orchestrate) -> _OrchestratorState:
+        """Call the orchestrator and return its state.
 
         If the orchestrator raises an exception, the SDK appends the state to the exception's text.
         """
         try:
-            return json.loads(await run_orchestrator(self._start.name, self._build_orchestrator_context())), None
+            context = self._build_orchestrator_context()
+            return _OrchestratorState(json.loads(await run_orchestrator(self._start.name, context)), None)
         except OrchestratorFailed as failure:
             message, mark, text = str(failure).rpartition(_STATE_MARK)
             if not mark:
                 raise
             state = json.loads(text)
-            return state, state.get("error") or message
+            return _OrchestratorState(state, state.get("error") or message)
 
-    def _build_orchestrator_context(self) -> str:
+    def _build_orchestrator_context(self) -> JsonText:
         played = ['{"IsPlayed":true,' + text[1:] for text in self._work.history]
         fresh = ['{"IsPlayed":false,' + json.dumps(event)[1:] for event in self._new]
         members = {
@@ -183,12 +190,13 @@ class _TurnRunner:
         given = self._start.input if self._start.input is not None else "null"
         return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
 
-    def _apply_orchestrator_state(self, state: Mapping[str, Any], error: str | None) -> None:
+    def _apply_orchestrator_state(self, orchestrator_state: _OrchestratorState) -> None:
         """Apply the state that the orchestrator returned: schedule its new actions, or record its result or failure."""
+        state, error = orchestrator_state
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])
         requested = [action for group in state["actions"] for action in actions.iterate_single_actions(group)]
-        reason = self._find_replay_deviation(requested) or self._schedule_new_actions(requested)
+        reason = self._find_replay_deviation_message(requested) or self._schedule_new_actions_and_find_error(requested)
         if reason:
             self._record_failure(reason)
         elif error is not None:
@@ -197,7 +205,7 @@ class _TurnRunner:
             self._turn.status = OrchestrationStatus.COMPLETED
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
-    def _find_replay_deviation(self, requested: Sequence[Action]) -> str | None:
+    def _find_replay_deviation_message(self, requested: Sequence[Action]) -> str | None:
         """Return an error message if the replay requested other actions than the earlier turns, else None."""
         for position, before in enumerate(self._progress.asked):
             now = actions.format_action_signature(requested[position]) if position < len(requested) else "nothing"
@@ -210,12 +218,12 @@ class _TurnRunner:
                 self._cancel_timer(before.task)
         return None
 
-    def _cancel_timer(self, timer: int) -> None:
-        if timer not in self._progress.cancelled:
-            self._progress.cancelled.append(timer)
-            self._turn.cancelled.append(timer)
+    def _cancel_timer(self, timer_id: TaskId) -> None:
+        if timer_id not in self._progress.cancelled:
+            self._progress.cancelled.append(timer_id)
+            self._turn.cancelled.append(timer_id)
 
-    def _schedule_new_actions(self, requested: Sequence[Action]) -> str | None:
+    def _schedule_new_actions_and_find_error(self, requested: Sequence[Action]) -> str | None:
         """Schedule the actions that no earlier turn requested; return an error message if an action is invalid."""
         for action in requested[len(self._progress.asked) :]:
             kind = actions.read_action_type(action)
@@ -230,7 +238,7 @@ class _TurnRunner:
             )
         return None
 
-    def _schedule_action(self, kind: ActionType, action: Action) -> int | None:
+    def _schedule_action(self, kind: ActionType, action: Action) -> TaskId | None:
         """Schedule an action of the orchestrator; return the id of its task, None for an action without a task."""
         if kind is ActionType.CONTINUE_AS_NEW:
             self._turn.continue_with = json.dumps(action["input"])
@@ -246,14 +254,14 @@ class _TurnRunner:
             return task
         return self._schedule_call(action, RetryState(action, 1) if kind in actions.WITH_RETRY else None)
 
-    def _create_timer(self, due: datetime) -> int:
+    def _create_timer(self, due: datetime) -> TaskId:
         """Start a timer that is due at a time; return the id of its task."""
         task = self._progress.assign_task_id()
         self._new.append(events.build_event(EventType.TIMER_CREATED, self._now, task, FireAt=format_rfc3339(due)))
         self._turn.timers.append((task, due))
         return task
 
-    def _schedule_call(self, action: Action, retry: RetryState | None) -> int:
+    def _schedule_call(self, action: Action, retry: RetryState | None) -> TaskId:
         """Schedule the call of an activity or sub-orchestration; return the id of its task."""
         task = self._progress.assign_task_id()
         if retry is not None:
@@ -308,6 +316,6 @@ def _is_failure(event: Event) -> bool:
     return event["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
-def build_unknown_function_message(name: str, kind: str) -> str:
-    """Return the message of the Durable Task extension about an unknown function; ``kind`` is the kind of function."""
-    return f"The function '{name}' doesn't exist, is disabled, or is not an {kind} function."
+def build_unknown_function_message(name: str, function_kind: str) -> str:
+    """Return the message of the Durable Task extension about an unknown function."""
+    return f"The function '{name}' doesn't exist, is disabled, or is not an {function_kind} function."

@@ -15,12 +15,7 @@ from emulators.durable.events import build_history_document, build_status_docume
 from emulators.durable.management import InstanceFilter, Management
 from emulators.durable.management_urls import PREFIX, ManagementUrls
 from emulators.durable.ports import RequestCheck
-from emulators.durable.records import (
-    Instance,
-    NewInstance,
-    OrchestrationStatus,
-    create_id,
-)
+from emulators.durable.records import Instance, JsonText, NewInstance, OrchestrationStatus, create_random_id
 from emulators.durable.turns import FunctionNames, build_unknown_function_message
 from shared.errors import Kind, WorkspaceError
 
@@ -52,7 +47,7 @@ class WebhookRequest:
     body: bytes
 
 
-def convert_body_to_json_text(body: bytes) -> str | None:
+def json_text_from_body_if_valid(body: bytes) -> JsonText | None:
     """Convert a request body to JSON text in the format of Python's ``json``; None if the body is not valid JSON."""
     try:
         return json.dumps(json.loads(body, parse_constant=_reject_json_constant))
@@ -64,48 +59,48 @@ def _reject_json_constant(constant: str) -> None:
     raise ValueError(f"the constant {constant} is not valid JSON")
 
 
-def parse_seconds(call: WebhookRequest, name: str) -> float | None:
-    """Parse the query parameter ``name`` as seconds; None if it is missing or not a number.
+def parse_seconds_if_valid(request: WebhookRequest, parameter_name: str) -> float | None:
+    """Parse the query parameter ``parameter_name`` as seconds; None if it is missing or not a number.
 
     A number below 0.01 or above 230 is replaced by this bound.
     """
     try:
-        given = float(call.query.get(name, ""))
+        given = float(request.query.get(parameter_name, ""))
     except ValueError:
         return None
     return min(max(given, _MIN_SECONDS), _MAX_SECONDS) if math.isfinite(given) else None
 
 
-def parse_page_size(call: WebhookRequest) -> int:
+def parse_page_size(request: WebhookRequest) -> int:
     """Return the page size in query parameter ``top``, at most 1,000; 100 if the parameter is missing or invalid."""
-    given = call.query.get("top", "")
+    given = request.query.get("top", "")
     is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
     return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
 
 
-def has_true_parameter(call: WebhookRequest, name: str) -> bool:
-    """Return whether the query parameter ``name`` of a request has the value ``true``."""
-    return call.query.get(name, "").lower() == "true"
+def has_true_parameter(request: WebhookRequest, parameter_name: str) -> bool:
+    """Return whether the query parameter ``parameter_name`` of a request has the value ``true``."""
+    return request.query.get(parameter_name, "").lower() == "true"
 
 
-def is_input_requested(call: WebhookRequest) -> bool:
+def is_input_requested(request: WebhookRequest) -> bool:
     """Return whether the reply must contain inputs: True unless the parameter ``showInput`` is ``false``."""
-    return call.query.get("showInput", "").lower() != "false"
+    return request.query.get("showInput", "").lower() != "false"
 
 
-def parse_instance_filter(call: WebhookRequest) -> InstanceFilter:
+def parse_instance_filter(request: WebhookRequest) -> InstanceFilter:
     """Parse the query parameters that select instances; ignore invalid values, as in the Durable Task extension."""
     named = {status.lower(): status for status in OrchestrationStatus}
-    given = call.query.get("runtimeStatus", "").split(",")
+    given = request.query.get("runtimeStatus", "").split(",")
     return InstanceFilter(
-        created_from=_parse_instant(call.query.get("createdTimeFrom", "")),
-        created_to=_parse_instant(call.query.get("createdTimeTo", "")),
+        created_from=_parse_instant_if_valid(request.query.get("createdTimeFrom", "")),
+        created_to=_parse_instant_if_valid(request.query.get("createdTimeTo", "")),
         statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
-        prefix=call.query.get("instanceIdPrefix", ""),
+        prefix=request.query.get("instanceIdPrefix", ""),
     )
 
 
-def _parse_instant(text: str) -> datetime | None:
+def _parse_instant_if_valid(text: str) -> datetime | None:
     try:
         instant = datetime.fromisoformat(text)
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
@@ -118,7 +113,7 @@ def build_continuation_token(last_instance_id: str) -> str:
     return base64.urlsafe_b64encode(last_instance_id.encode()).decode()
 
 
-def parse_continuation_token(token: str) -> str | None:
+def find_instance_id_in_continuation_token(token: str) -> str | None:
     """Return the instance id in a continuation token; empty for an empty token, None for an invalid token."""
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
@@ -146,7 +141,7 @@ class Webhooks:
         self._names = names
         self._may_manage = may_manage
 
-    async def handle(self, scope: Mapping[str, Any], raw_path: str, body: bytes) -> WebhookReply:
+    async def handle_request(self, scope: Mapping[str, Any], raw_path: str, body: bytes) -> WebhookReply:
         """Handle an HTTP request below the base path of the Durable Task API.
 
         Raises:
@@ -158,11 +153,13 @@ class Webhooks:
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        rest = self._check_key_and_get_path(raw_path, query, headers)
+        rest = self._check_key_and_get_path_below_api(raw_path, query, headers)
         segments = [unquote(segment) for segment in rest.strip("/").split("/")]
         return await self._route_request(WebhookRequest(scope["method"], segments, query, headers, body))
 
-    def _check_key_and_get_path(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
+    def _check_key_and_get_path_below_api(
+        self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> str:
         """Check that a request has the system key; return its path below the base path of the API.
 
         Raises:
@@ -204,33 +201,33 @@ class Webhooks:
         if name not in self._names.orchestrators:
             message = build_unknown_function_message(name, "orchestrator")
             return WebhookReply(400, {"Message": message, "ExceptionMessage": message})
-        given = convert_body_to_json_text(request.body)
+        given = json_text_from_body_if_valid(request.body)
         if given is None and request.body.strip():
             return _build_invalid_json_reply()
-        instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else create_id()
-        started = await self._management.start_instance(
-            NewInstance(instance, create_id(), name, request.query.get("version") or self._names.version, given)
+        instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else create_random_id()
+        started = await self._management.try_start_instance(
+            NewInstance(instance, create_random_id(), name, request.query.get("version") or self._names.version, given)
         )
         if not started:
             return WebhookReply(409, {"Message": f"An Orchestration instance with the ID {instance} already exists."})
-        return await self._build_started_reply(instance, request)
+        return await self._wait_and_build_started_reply(instance, request)
 
-    async def _build_started_reply(self, instance: str, request: WebhookRequest) -> WebhookReply:
+    async def _wait_and_build_started_reply(self, instance_id: str, request: WebhookRequest) -> WebhookReply:
         """Build the reply to a start request: management URLs, or the result if the request waits for the end."""
         seconds, pause = (
-            parse_seconds(request, "timeout"),
-            parse_seconds(request, "pollingInterval"),
+            parse_seconds_if_valid(request, "timeout"),
+            parse_seconds_if_valid(request, "pollingInterval"),
         )
         if seconds is not None and pause is not None:
-            found = await self._management.wait_for_end(instance, seconds, pause)
+            found = await self._management.wait_for_ended_instance(instance_id, seconds, pause)
             if found is not None and found.status is OrchestrationStatus.COMPLETED:
                 return WebhookReply(200, build_status_document(found, show_input=False)["output"])
             if found is not None:
                 return WebhookReply(200, build_status_document(found, show_input=True))
-        return self._build_accepted_reply(instance)
+        return self._build_accepted_reply(instance_id)
 
-    def _build_accepted_reply(self, instance: str) -> WebhookReply:
-        urls = self._urls.build_management_urls(instance)
+    def _build_accepted_reply(self, instance_id: str) -> WebhookReply:
+        urls = self._urls.build_management_urls(instance_id)
         del urls["rewindPostUri"]
         return WebhookReply(202, urls, {"Location": urls["statusQueryGetUri"], "Retry-After": "10"})
 
@@ -256,7 +253,7 @@ class Webhooks:
 
     async def _list_instances(self, request: WebhookRequest) -> WebhookReply:
         limit = parse_page_size(request)
-        after = parse_continuation_token(request.headers.get(TOKEN, ""))
+        after = find_instance_id_in_continuation_token(request.headers.get(TOKEN, ""))
         if after is None:
             return WebhookReply(400, {"Message": f"The {TOKEN} is not a continuation token of this host."})
         found = await self._management.list_instance_page(parse_instance_filter(request), after, limit + 1)
@@ -269,36 +266,38 @@ class Webhooks:
         operation = request.segments[2].lower()
         if operation == "terminate":
             output = None if reason is None else json.dumps(reason)
-            return _build_state_change_reply(await self._management.terminate(instance, output))
+            return _build_state_change_reply(
+                await self._management.terminate_and_find_previous_status(instance, output)
+            )
         if operation == "suspend":
-            return _build_state_change_reply(await self._management.suspend(instance, reason))
+            return _build_state_change_reply(await self._management.suspend_and_find_previous_status(instance, reason))
         if operation == "resume":
-            return _build_state_change_reply(await self._management.resume(instance, reason))
+            return _build_state_change_reply(await self._management.resume_and_find_previous_status(instance, reason))
         if operation == "restart":
             return await self._restart_instance(instance, request)
         return WebhookReply(501, _NO_REWIND) if operation == "rewind" else WebhookReply(404)
 
-    async def _restart_instance(self, instance: str, request: WebhookRequest) -> WebhookReply:
-        if await self._management.find_instance(instance) is None:
+    async def _restart_instance(self, instance_id: str, request: WebhookRequest) -> WebhookReply:
+        if await self._management.find_instance(instance_id) is None:
             return WebhookReply(400, {"Message": "InstanceId does not match a valid orchestration instance."})
-        new_instance = request.query.get("restartWithNewInstanceId", "").lower() != "false"
-        restarted = await self._management.restart(instance, new_instance=new_instance)
+        assign_new_id = request.query.get("restartWithNewInstanceId", "").lower() != "false"
+        restarted = await self._management.restart_and_find_instance_id(instance_id, assign_new_id=assign_new_id)
         if restarted is None:
             return WebhookReply(409, {"Message": "A non-terminal instance with this instance ID already exists."})
-        return await self._build_started_reply(restarted, request)
+        return await self._wait_and_build_started_reply(restarted, request)
 
     async def _raise_event(self, request: WebhookRequest) -> WebhookReply:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return WebhookReply(400, {"Message": "Only application/json request content is supported"})
-        data = convert_body_to_json_text(request.body)
+        data = json_text_from_body_if_valid(request.body)
         if data is None:
             return _build_invalid_json_reply()
         return _build_state_change_reply(
-            await self._management.raise_event(request.segments[1], request.segments[3], data)
+            await self._management.raise_event_and_find_previous_status(request.segments[1], request.segments[3], data)
         )
 
     async def _purge_instance(self, request: WebhookRequest) -> WebhookReply:
-        found = await self._management.purge(request.segments[1])
+        found = await self._management.purge_if_ended_and_find_status(request.segments[1])
         if found is None:
             return WebhookReply(404)
         if not found.has_ended:
@@ -310,14 +309,14 @@ class Webhooks:
         which = parse_instance_filter(request)
         if which.created_from is None:
             return WebhookReply(400, "Please provide value for 'createdTimeFrom' parameter.")
-        deleted = await self._management.purge_matching_instances(which)
+        deleted = await self._management.purge_and_count_matching_instances(which)
         return WebhookReply(200, {"instancesDeleted": deleted}) if deleted else WebhookReply(404)
 
 
-def _build_state_change_reply(previous: OrchestrationStatus | None) -> WebhookReply:
-    if previous is None:
+def _build_state_change_reply(previous_status: OrchestrationStatus | None) -> WebhookReply:
+    if previous_status is None:
         return WebhookReply(404)
-    return WebhookReply(410) if previous.has_ended else WebhookReply(202)
+    return WebhookReply(410) if previous_status.has_ended else WebhookReply(202)
 
 
 def _build_invalid_json_reply() -> WebhookReply:

@@ -17,7 +17,7 @@ from emulators.kusto.options import RequestOptions
 MAX_RESULT_BYTES = 16 * 1024 * 1024
 MAX_BYTES = 64 * 1024 * 1024
 
-type Key = bytes
+type CacheKey = bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class QueryResultsCache:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._results: OrderedDict[Key, CachedQueryResult] = OrderedDict()
+        self._results: OrderedDict[CacheKey, CachedQueryResult] = OrderedDict()
         self._bytes = 0
 
     @staticmethod
-    def create_key(text: str, parameters: Mapping[str, Any], options: RequestOptions) -> Key:
+    def create_key(kql_text: str, parameters: Mapping[str, Any], options: RequestOptions) -> CacheKey:
         """Return the cache key of a request, from its query text, parameters and result limits."""
         limits = [options.take_records, options.max_records, options.max_bytes]
-        return orjson.dumps([text, parameters, limits], option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps([kql_text, parameters, limits], option=orjson.OPT_SORT_KEYS)
 
-    def find(self, key: Key, max_age: timedelta) -> CachedQueryResult | None:
+    def find(self, key: CacheKey, max_age: timedelta) -> CachedQueryResult | None:
         """Return the result with a cache key; None if no result is cached or the result is older than ``max_age``.
 
         Also return None if the result is newer than the current time: the clock was set back, so the result's age is
@@ -58,7 +58,7 @@ class QueryResultsCache:
         self._results.move_to_end(key)
         return cached
 
-    def store(self, key: Key, cached: CachedQueryResult) -> None:
+    def store(self, key: CacheKey, cached: CachedQueryResult) -> None:
         """Replace the result under a cache key; a result that is too large only removes the older result."""
         self._remove_result(key)
         if _count_cached_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
@@ -68,13 +68,13 @@ class QueryResultsCache:
         while self._bytes > self._max_bytes:
             self._remove_result(next(iter(self._results)))
 
-    def _remove_result(self, key: Key) -> None:
+    def _remove_result(self, key: CacheKey) -> None:
         cached = self._results.pop(key, None)
         if cached is not None:
             self._bytes -= _count_cached_bytes(key, cached)
 
 
-def _count_cached_bytes(key: Key, cached: CachedQueryResult) -> int:
+def _count_cached_bytes(key: CacheKey, cached: CachedQueryResult) -> int:
     return len(key) + sum(len(each.rows) for each in (cached.result, *cached.result.further))
 
 

@@ -13,7 +13,7 @@ import contextvars
 import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from duckdb_kql import ir
 
@@ -44,14 +44,14 @@ class DataDependentOperator(ir.Operator):
     discovers_types = False
     """True if the discovery query returns types, not data; the operator also works without the result of that query."""
 
-    def needs_discovery_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+    def needs_discovery_query(self, input_query: ir.Query, columns_by_table: Mapping[str, Sequence[str]]) -> bool:
         """Return whether a discovery query must find the output columns of the operator.
 
         Args:
-            query_before: query whose result is the input of the operator.
-            tables: columns of each table.
+            input_query: query whose result is the input of the operator.
+            columns_by_table: columns of each table.
         """
-        del query_before, tables
+        del input_query, columns_by_table
         return True
 
     def build_column_discovery_operator(self) -> ir.Operator:
@@ -77,6 +77,13 @@ class DataDependentOperator(ir.Operator):
         return rows
 
 
+class OperatorWithInput(NamedTuple):
+    """Data-dependent operator, and the query that produces its input."""
+
+    operator: DataDependentOperator
+    input_query: ir.Query
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class NextDiscoveryQuery:
     """Discovery query that the engine must run next.
@@ -93,7 +100,7 @@ class NextDiscoveryQuery:
 
 @contextlib.contextmanager
 def bind_rows_and_find_next_query(
-    query: ir.Query, discovery_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
+    query: ir.Query, discovery_rows: Sequence[Rows], columns_by_table: Mapping[str, Sequence[str]]
 ) -> Iterator[NextDiscoveryQuery | None]:
     """Context manager: assign the rows of discovery queries to the operators; yield the next discovery query.
 
@@ -102,7 +109,7 @@ def bind_rows_and_find_next_query(
     Args:
         query: the KQL query in the intermediate representation of the translator library.
         discovery_rows: rows of each discovery query that has run, in the order of execution.
-        tables: columns of each table.
+        columns_by_table: columns of each table.
 
     Raises:
         QueryError: the query requires too many discovery queries, or calls a function with a data-dependent operator
@@ -113,7 +120,7 @@ def bind_rows_and_find_next_query(
     rows: dict[int, Rows] = {}
     token = _DISCOVERY_ROWS.set(rows)
     try:
-        yield _find_next_discovery_query(places, discovery_rows, tables, rows)
+        yield _assign_rows_and_find_next_query(places, discovery_rows, columns_by_table, rows)
     finally:
         _DISCOVERY_ROWS.reset(token)
 
@@ -133,25 +140,25 @@ def _check_data_dependent_operators(operators: Sequence[DataDependentOperator]) 
         )
 
 
-def _find_next_discovery_query(
-    operators_with_queries: Sequence[tuple[DataDependentOperator, ir.Query]],
+def _assign_rows_and_find_next_query(
+    operators: Sequence[OperatorWithInput],
     discovery_rows: Sequence[Rows],
-    tables: Mapping[str, Sequence[str]],
-    rows: dict[int, Rows],
+    columns_by_table: Mapping[str, Sequence[str]],
+    rows_by_offset: dict[int, Rows],
 ) -> NextDiscoveryQuery | None:
     """Assign the discovery rows to the operators in order; return the next discovery query.
 
     The next discovery query belongs to the first operator without rows; None if no operator needs a further one. The
-    rows are added to ``rows``, by ``offset`` of their operator.
+    rows are added to ``rows_by_offset``, by ``offset`` of their operator.
     """
-    calls = collections.Counter(operator.offset for operator, _ in operators_with_queries)
+    calls = collections.Counter(operator.offset for operator, _ in operators)
     used = types = 0
-    for operator, before in operators_with_queries:
+    for operator, before in operators:
         if operator.discovers_types:
             if (
                 calls[operator.offset] > 1
                 or types == MAX_TYPE_DISCOVERY_QUERIES
-                or not operator.needs_discovery_query(before, tables)
+                or not operator.needs_discovery_query(before, columns_by_table)
             ):
                 continue
             types += 1
@@ -160,7 +167,7 @@ def _find_next_discovery_query(
                 before, operators=[*before.operators, operator.build_column_discovery_operator()]
             )
             return NextDiscoveryQuery(discovery_query, reusable=types == used + 1)
-        rows[operator.offset] = discovery_rows[used]
+        rows_by_offset[operator.offset] = discovery_rows[used]
         used += 1
     return None
 
@@ -184,25 +191,25 @@ def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
     return _DISCOVERY_ROWS.get({}).get(operator.offset)
 
 
-def map_values_to_column_names(values: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
+def map_texts_to_column_names(texts: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
     """Return the name of the output column for each text from a discovery query, by text.
 
     The empty text cannot be a name; its column is ``Column1``, or has the next number that is free.
 
     Args:
-        values: the texts.
+        texts: the texts.
         other_names: names of other output columns.
 
     Raises:
         QueryError: a value is too long for a column name.
     """
-    names = [to_column_name(value) for value in values]
+    names = [column_name_from_value(value) for value in texts]
     taken = {name.lower() for name in (*names, *other_names)}
     unnamed = next(name for name in map("Column{}".format, itertools.count(1)) if name.lower() not in taken)
     return {name: name or unnamed for name in names}
 
 
-def to_column_name(value: Any) -> str:
+def column_name_from_value(value: Any) -> str:
     """Convert a value from a discovery query to the name of an output column.
 
     Raises:
@@ -215,10 +222,10 @@ def to_column_name(value: Any) -> str:
 
 
 def _iterate_data_dependent_operators(
-    query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
-) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each data-dependent operator with the query that produces its input, in the order of discovery queries."""
-    scope = list(lets)
+    query: ir.Query, let_bindings: Sequence[tuple[str, Any]] = ()
+) -> Iterator[OperatorWithInput]:
+    """Yield each data-dependent operator, in the order of discovery queries."""
+    scope = list(let_bindings)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
             yield from _iterate_data_dependent_operators(bound, scope)
@@ -227,7 +234,8 @@ def _iterate_data_dependent_operators(
         for nested in _iterate_nested_queries(operator):
             yield from _iterate_data_dependent_operators(nested, scope)
         if isinstance(operator, DataDependentOperator):
-            yield operator, ir.Query(query.source, query.operators[:index], scope, list(query.parameters))
+            input_query = ir.Query(query.source, query.operators[:index], scope, list(query.parameters))
+            yield OperatorWithInput(operator, input_query)
 
 
 def _iterate_nested_queries(root: Any) -> Iterator[ir.Query]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import orjson
@@ -27,10 +27,10 @@ from emulators.kusto.errors import (
     timeout_error,
     too_complex_error,
 )
-from emulators.kusto.frames import KqlResult, columns_from_cursor_description, encode_rows
+from emulators.kusto.frames import ColumnNameAndType, KqlResult, columns_from_cursor_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
-from emulators.kusto.parameters import bind_parameters
+from emulators.kusto.parameters import build_placeholder_values
 from emulators.kusto.positions import find_and_add_position, has_call_of_any_function
 from emulators.kusto.sandbox import abort_process, has_leaked_memory
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
@@ -63,6 +63,20 @@ _MAX_CACHED_TYPE_DISCOVERIES = 256
 _ENDS_OF_PERIODS = frozenset({"endofday", "endofweek", "endofmonth", "endofyear"})
 
 _LOGGER = logging.getLogger(__name__)
+
+
+class _EncodedResult(NamedTuple):
+    """Columns of a query result, and its rows as JSON arrays that are separated by commas."""
+
+    columns: tuple[ColumnNameAndType, ...]
+    rows: bytes
+
+
+class _BoundTranslation(NamedTuple):
+    """Translated query, and the values of the placeholders in its SQL, by the names of the placeholders."""
+
+    translation: Translation
+    placeholder_values: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -113,7 +127,7 @@ class Execution:
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
 
-    def _fetch_columns_and_encoded_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    def _fetch_columns_and_encoded_rows(self) -> _EncodedResult:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL
         statement = self.statements.parse_select(self.cursor, limited)
         if self.stopped.is_set():
@@ -122,7 +136,7 @@ class Execution:
             self._log_plan(limited)
         self.cursor.execute(statement, dict(self.bound) or None)
         columns = columns_from_cursor_description(self.cursor.description or ())
-        return columns, b",".join(self._fetch_encoded_chunks(columns))
+        return _EncodedResult(columns, b",".join(self._iterate_encoded_chunks(columns)))
 
     def _log_plan(self, sql: str) -> None:
         (_, plan), *_ = self.cursor.execute(f"EXPLAIN {sql}", dict(self.bound) or None).fetchall()
@@ -133,7 +147,7 @@ class Execution:
         one_more = self.options.max_records + 1
         return one_more if take is None else min(take, one_more)
 
-    def _fetch_encoded_chunks(self, columns: tuple[tuple[str, str], ...]) -> Iterator[bytes]:
+    def _iterate_encoded_chunks(self, columns: tuple[ColumnNameAndType, ...]) -> Iterator[bytes]:
         records = size = 0
         fetch_rows = _FIRST_FETCH_ROWS
         # DuckDB stores microseconds, and Kusto ticks of 100 ns; the end of a day is its last tick.
@@ -146,7 +160,7 @@ class Execution:
                 raise result_too_large_error(
                     f"The results of this query exceed the set limit of {self.options.max_records} records"
                 )
-            chunk = encode_rows(columns, rows, ends_of_periods=ends)
+            chunk = encode_rows(columns, rows, extend_ends_of_periods=ends)
             size += len(chunk)
             if size > self.options.max_bytes:
                 raise result_too_large_error(
@@ -193,7 +207,7 @@ class Engine:
         self.running = 0
         self.outcomes: dict[str, int] = {}
 
-    async def run_query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
+    async def run_query(self, kql_text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
         """Run a KQL query and return the result; if the call is cancelled, the query is stopped.
 
         Raises:
@@ -204,7 +218,7 @@ class Engine:
             raise throttling_error(MAX_RUNNING)
         self.pending += 1
         try:
-            result = await self._run_query(text, parameters, options)
+            result = await self._run_query(kql_text, parameters, options)
         except QueryError as error:
             self._count_outcome(error.code)
             raise
@@ -222,17 +236,17 @@ class Engine:
     def _count_outcome(self, outcome: str) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
-    async def _run_query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
-        if len(text) > MAX_CHARACTERS:
+    async def _run_query(self, kql_text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
+        if len(kql_text) > MAX_CHARACTERS:
             raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
         results: list[KqlResult] = []
         place: ResultPlace | None = FIRST_RESULT
         while place is not None:
             translation, bound = await self._translate_after_discovery_queries(
-                text, parameters, options, deadline, place
+                kql_text, parameters, options, deadline, place
             )
-            result = await self._execute_with_retries(text, translation, bound, options, deadline)
+            result = await self._execute_with_retries(kql_text, translation, bound, options, deadline)
             results.append(
                 replace(
                     result,
@@ -251,15 +265,17 @@ class Engine:
 
     async def _execute_with_retries(
         self,
-        text: str,
+        kql_text: str,
         translation: Translation,
-        bound: Mapping[str, Any],
+        placeholder_values: Mapping[str, Any],
         options: RequestOptions,
-        deadline: float,
+        monotonic_deadline: float,
     ) -> KqlResult:
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
-                return await self._execute_in_thread(text, translation, bound, options, deadline)
+                return await self._execute_in_thread(
+                    kql_text, translation, placeholder_values, options, monotonic_deadline
+                )
             except QueryError as error:
                 # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
@@ -295,29 +311,30 @@ class Engine:
 
     async def _translate_after_discovery_queries(
         self,
-        text: str,
+        kql_text: str,
         parameters: Mapping[str, Any],
         options: RequestOptions,
-        deadline: float,
+        monotonic_deadline: float,
         result_place: ResultPlace,
-    ) -> tuple[Translation, Mapping[str, Any]]:
+    ) -> _BoundTranslation:
         """Translate the query at ``result_place`` of a KQL text to SQL; first run its discovery queries.
 
         The discovery queries find the output columns (see ``emulators.kusto.discovery``).
-
-        Returns:
-            The translation, and the values of the placeholders in the SQL.
         """
         discovery_options = replace(options, take_records=MAX_COLUMNS + 1, max_records=MAX_COLUMNS + 1)
         found: list[Rows] = []
         while True:
-            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, result_place))
-            bound = bind_parameters(translation.declarations, translation.slots, parameters)
+            translation = await _wait_until_deadline(
+                monotonic_deadline, self._translator.translate(kql_text, found, result_place)
+            )
+            bound = build_placeholder_values(translation.declarations, translation.slots, parameters)
             if not translation.is_discovery_query:
-                return translation, bound
+                return _BoundTranslation(translation, bound)
             known = self._type_discoveries.get(translation.sql) if translation.reusable else None
             if known is None:
-                result = await self._execute_with_retries(text, translation, bound, discovery_options, deadline)
+                result = await self._execute_with_retries(
+                    kql_text, translation, bound, discovery_options, monotonic_deadline
+                )
                 known = orjson.loads(b"[" + result.rows + b"]")
                 check_column_count(known)
                 if translation.reusable:
@@ -331,23 +348,25 @@ class Engine:
 
     async def _execute_in_thread(
         self,
-        text: str,
+        kql_text: str,
         translation: Translation,
-        bound: Mapping[str, Any],
+        placeholder_values: Mapping[str, Any],
         options: RequestOptions,
-        deadline: float,
+        monotonic_deadline: float,
     ) -> KqlResult:
-        await _wait_until_deadline(deadline, self._slots.acquire())
+        await _wait_until_deadline(monotonic_deadline, self._slots.acquire())
         self.running += 1
         try:
-            execution = Execution(self._connection.cursor(), self._statements, text, translation.sql, bound, options)
+            execution = Execution(
+                self._connection.cursor(), self._statements, kql_text, translation.sql, placeholder_values, options
+            )
             work = self._start_execution(execution)
         except BaseException:
             self._release_execution_slot()
             raise
         work.add_done_callback(self._release_execution_slot)
         try:
-            await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
+            await asyncio.wait({work}, timeout=max(0.0, monotonic_deadline - time.monotonic()))
         finally:
             if not work.done():
                 self._interrupt_execution(execution, work)
@@ -391,8 +410,8 @@ def _find_next_result_place(current_place: ResultPlace, translation: Translation
     return ResultPlace(following) if following < translation.statements else None
 
 
-async def _wait_until_deadline[T](deadline: float, awaited: Awaitable[T]) -> T:
+async def _wait_until_deadline[T](monotonic_deadline: float, awaited: Awaitable[T]) -> T:
     try:
-        return await asyncio.wait_for(awaited, max(0.0, deadline - time.monotonic()))
+        return await asyncio.wait_for(awaited, max(0.0, monotonic_deadline - time.monotonic()))
     except TimeoutError:
         raise timeout_error() from None

@@ -11,6 +11,10 @@ _OK = 200
 _INVALID = "Request is invalid and cannot be executed."
 
 
+type LineAndColumn = tuple[int, int]
+"""Position in a query text: line and column, both counted from 1."""
+
+
 class QueryError(Exception):
     """Error of a request or query, with the properties of Data Explorer's error document.
 
@@ -22,7 +26,7 @@ class QueryError(Exception):
         heading: text before the message, such as ``Semantic error: SEM0100: ``.
         inner: stable code of the cause, such as ``SEM0100`` or ``EMB0002``.
         permanent: True if a retry of the same request cannot succeed.
-        position: line and column of the cause in the query text, both counted from 1.
+        position: position of the cause in the query text; None if it is unknown.
         subject: name in the query text that caused the error, ``name()`` for a call; without ``position``, the
             engine reports the position of this name.
     """
@@ -37,7 +41,7 @@ class QueryError(Exception):
         heading: str = "",
         inner: str = "",
         permanent: bool = True,
-        position: tuple[int, int] | None = None,
+        position: LineAndColumn | None = None,
         subject: str = "",
     ) -> None:
         suffix = f" [line:position={position[0]}:{position[1]}]" if position else ""
@@ -67,12 +71,12 @@ class QueryError(Exception):
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
-    def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return a copy of the error with a position (line and column from 1).
+    def with_position(self, position: LineAndColumn, operator_name: str = "") -> "QueryError":
+        """Return a copy of the error with a position.
 
-        If ``operator`` is the name of a query operator, the message begins with it.
+        If ``operator_name`` is the name of a query operator, the message begins with it.
         """
-        sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
+        sentence = f"'{operator_name}' operator: {self.sentence}" if operator_name else self.sentence
         return QueryError(**{**self.to_constructor_arguments(), "message": sentence, "position": position})
 
     def to_document(self) -> dict[str, Any]:
@@ -95,8 +99,8 @@ class QueryError(Exception):
         return {"@line": str(line), "@pos": str(column)}
 
 
-def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
-    """Build the error for a query text with a syntax error; ``position`` is line and column from 1."""
+def syntax_error(message: str, position: LineAndColumn | None = None) -> QueryError:
+    """Build the error for a query text with a syntax error."""
     return QueryError(
         status=400,
         code="BadRequest_SyntaxError",
@@ -109,7 +113,7 @@ def syntax_error(message: str, position: tuple[int, int] | None = None) -> Query
 
 
 def semantic_error(
-    message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None, subject: str = ""
+    message: str, *, inner: str = "SEM0100", position: LineAndColumn | None = None, subject: str = ""
 ) -> QueryError:
     """Build the error for a query with an unknown table, column or parameter, or with a wrong type."""
     return QueryError(
@@ -130,7 +134,7 @@ def unresolved_name_error(name: str) -> QueryError:
 
 
 def unsupported_error(
-    construct: str, reason: str = "", position: tuple[int, int] | None = None, subject: str = ""
+    construct: str, reason: str = "", position: LineAndColumn | None = None, subject: str = ""
 ) -> QueryError:
     """Build the error for a KQL construct that the emulator does not support.
 
@@ -153,19 +157,19 @@ def unsupported_error(
     )
 
 
-def error_from_code(code: str, message: str) -> QueryError:
+def error_from_code(inner_code: str, message: str) -> QueryError:
     """Build the error for a query from an inner code and a message; ``EMB0001`` means an unsupported construct.
 
     DuckDB detects most of these errors during binding or execution, because only DuckDB knows the column types.
     """
-    is_unsupported = code == "EMB0001"
+    is_unsupported = inner_code == "EMB0001"
     return QueryError(
         status=400,
         code="BadRequest_NotSupported" if is_unsupported else "General_BadRequest",
         type_name="CslNotSupportedException" if is_unsupported else "SemanticException",
-        heading=f"Semantic error: {code}: ",
+        heading=f"Semantic error: {inner_code}: ",
         message=message,
-        inner=code,
+        inner=inner_code,
     )
 
 
@@ -181,7 +185,7 @@ def untranslatable_error() -> QueryError:
     )
 
 
-def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
+def not_read_only_error(position: LineAndColumn | None = None) -> QueryError:
     """Build the error for a control command (a statement that begins with a dot), because it may write data."""
     return QueryError(
         status=400,
@@ -266,13 +270,13 @@ def timeout_error() -> QueryError:
     )
 
 
-def throttling_error(capacity: int) -> QueryError:
+def throttling_error(max_running: int) -> QueryError:
     """Build the error for a query that is rejected because too many queries are running or waiting."""
     return QueryError(
         status=429,
         code="TooManyRequests",
         type_name="KustoRequestThrottledException",
-        message=f"The query was aborted due to throttling. Capacity: {capacity}. Retrying after some back-off might "
+        message=f"The query was aborted due to throttling. Capacity: {max_running}. Retrying after some back-off might "
         "help.",
         permanent=False,
     )

@@ -62,6 +62,10 @@ _ROW_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 _LONG = range(-(2**63), 2**63)
 
 
+type ColumnNameAndType = tuple[str, str]
+"""Name and Kusto type of a result's column."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
     """Request for which a cached query result was computed.
@@ -90,7 +94,7 @@ class KqlResult:
             ``(approximate order)``.
     """
 
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[ColumnNameAndType, ...]
     rows: bytes
     seconds: float
     visualization: Mapping[str, Any] | None = None
@@ -99,27 +103,27 @@ class KqlResult:
     approximations: tuple[str, ...] = ()
 
 
-def columns_from_cursor_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
-    """Return name and Kusto type of each column, from the attribute ``description`` of a database cursor."""
+def columns_from_cursor_description(description: Iterable[Sequence[Any]]) -> tuple[ColumnNameAndType, ...]:
+    """Return the columns of a query from the attribute ``description`` of a database cursor."""
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
 
 def encode_rows(
-    columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]], *, ends_of_periods: bool = False
+    columns: Sequence[ColumnNameAndType], rows: Iterable[Sequence[Any]], *, extend_ends_of_periods: bool = False
 ) -> bytes:
     """Encode rows as JSON arrays that are separated by commas, without enclosing brackets.
 
     Args:
         columns: name and Kusto type of each column.
         rows: the rows.
-        ends_of_periods: True to encode the last microsecond of a day as the last tick (100 ns) of the day.
+        extend_ends_of_periods: True to encode the last microsecond of a day as the last tick (100 ns) of the day.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
     """
     # Cells are encoded column by column, because a call for each cell would take most of a query's time.
     values = zip(*rows, strict=True)
-    encoders = _PERIOD_ENCODERS if ends_of_periods else _COLUMN_ENCODERS
+    encoders = _PERIOD_ENCODERS if extend_ends_of_periods else _COLUMN_ENCODERS
     encoded = [encoders.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
     wire = list(zip(*encoded, strict=True))
     try:
@@ -183,22 +187,24 @@ def _render_query_properties(
 
 
 def _render_frames(
-    primary: bytes,
-    completion: Mapping[str, Any],
-    end_properties: Mapping[str, Any],
-    properties: Mapping[str, Any],
+    primary_tables: bytes,
+    completion_table: Mapping[str, Any],
+    data_set_completion: Mapping[str, Any],
+    properties_table: Mapping[str, Any],
 ) -> bytes:
     frames = (
         orjson.dumps(_HEADER),
-        orjson.dumps(properties),
-        primary,
-        orjson.dumps(completion),
-        orjson.dumps({"FrameType": "DataSetCompletion", **end_properties}),
+        orjson.dumps(properties_table),
+        primary_tables,
+        orjson.dumps(completion_table),
+        orjson.dumps({"FrameType": "DataSetCompletion", **data_set_completion}),
     )
     return b"[" + b",".join(frames) + b"]"
 
 
-def _render_primary_table(columns: Sequence[tuple[str, str]], rows: bytes, table_id: int = 1, name: str = "") -> bytes:
+def _render_primary_table(
+    columns: Sequence[ColumnNameAndType], rows_json: bytes, table_id: int = 1, name: str = ""
+) -> bytes:
     head = orjson.dumps(
         {
             "FrameType": "DataTable",
@@ -208,13 +214,13 @@ def _render_primary_table(columns: Sequence[tuple[str, str]], rows: bytes, table
             "Columns": [{"ColumnName": column, "ColumnType": kind} for column, kind in columns],
         }
     )
-    return head[:-1] + b',"Rows":[' + rows + b"]}"
+    return head[:-1] + b',"Rows":[' + rows_json + b"]}"
 
 
-def _render_completion_table(request_id: str, seconds: float, table_id: int = 2) -> dict[str, Any]:
+def _render_completion_table(request_id: str, execution_seconds: float, table_id: int = 2) -> dict[str, Any]:
     common = [_encode_instant(datetime.now(UTC)), request_id, *[str(uuid.uuid4())] * 3]
     done = orjson.dumps({"Count": 1, "Text": "Query completed successfully"}).decode()
-    used = orjson.dumps({"ExecutionTime": seconds}).decode()
+    used = orjson.dumps({"ExecutionTime": execution_seconds}).decode()
     return {
         "FrameType": "DataTable",
         "TableId": table_id,
@@ -228,7 +234,7 @@ def _render_completion_table(request_id: str, seconds: float, table_id: int = 2)
     }
 
 
-def _encode_instant(value: Any) -> Any:
+def _encode_instant(value: Any) -> str | None:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     if isinstance(value, date):
@@ -255,24 +261,24 @@ def _encode_dynamic(value: Any) -> Any:
     return orjson.Fragment(value)
 
 
-def _replace_nonfinite_numbers(text: str) -> Any:
+def _replace_nonfinite_numbers(json_text: str) -> Any:
     """Parse JSON text that contains NaN or infinity, and replace these by their names; return other text unchanged."""
     try:
-        return json.loads(text, parse_constant=str)
+        return json.loads(json_text, parse_constant=str)
     except (ValueError, RecursionError):
-        return text
+        return json_text
 
 
 def _encode_nonfinite_real(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _encode_as_text(value: Any) -> Any:
+def _encode_as_text_or_null(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _encode_decimal(value: Any) -> Any:
-    return format_decimal(value) if isinstance(value, Decimal) else _encode_as_text(value)
+def _encode_decimal(value: Any) -> str | None:
+    return format_decimal(value) if isinstance(value, Decimal) else _encode_as_text_or_null(value)
 
 
 def _encode_non_json_value(value: Any) -> Any:
@@ -330,7 +336,7 @@ _COLUMN_ENCODERS: Mapping[str, Callable[[Iterable[Any]], list[Any]]] = {
     "real": _encode_reals,
     "string": _encode_strings,
     "decimal": _build_column_encoder(_encode_decimal),
-    "guid": _build_column_encoder(_encode_as_text),
+    "guid": _build_column_encoder(_encode_as_text_or_null),
     "long": _encode_longs,
 }
 _PERIOD_ENCODERS = {**_COLUMN_ENCODERS, "datetime": _encode_instants_with_period_ends}

@@ -22,11 +22,12 @@ import duckdb
 from emulators.kusto.sandbox import abort_process
 from emulators.kusto.store import (
     MAX_DELETED_ROWS,
+    MessageKey,
     Offset,
     RejectedEvent,
     TelemetryRow,
     TelemetryStore,
-    row_from_impulse,
+    row_from_impulse_if_routed,
 )
 
 HUB = "impulses"
@@ -140,14 +141,14 @@ class HubFile:
         rows.close()
         return events
 
-    def read_last_sequence(self, partition: str) -> int:
+    def read_last_sequence_number(self, partition: str) -> int:
         """Return the highest sequence number that the hub has assigned in a partition; 0 if it has assigned none."""
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
         ).fetchone()
         return int(row[0]) if row else 0
 
-    def commit_sequence(self, partition: str, sequence: int) -> None:
+    def commit_sequence_number(self, partition: str, sequence: int) -> None:
         """Store that the consumer group has read a partition up to and including ``sequence``.
 
         A sequence number below the stored number has no effect.
@@ -158,7 +159,7 @@ class HubFile:
             (HUB, GROUP, partition, sequence),
         )
 
-    def has_changed(self) -> bool:
+    def has_changed_since_last_call(self) -> bool:
         """Return whether another connection has written to the file since the last call.
 
         Always True at the first call.
@@ -250,7 +251,7 @@ class HubConsumer:
     def lag_seconds(self) -> float:
         """Age in seconds of the oldest event that is not yet in the table; 0 if the table is up to date."""
         waiting = list(self._behind_since.values())
-        return max(0.0, (_get_current_time() - min(waiting)).total_seconds()) if waiting else 0.0
+        return max(0.0, (_get_naive_utc_now() - min(waiting)).total_seconds()) if waiting else 0.0
 
     def is_alive(self) -> bool:
         """Return whether the ingestion thread is running."""
@@ -297,12 +298,12 @@ class HubConsumer:
         hub = HubFile(self._path)
         try:
             offsets = {
-                partition: _find_valid_offset(hub, partition, offset)
+                partition: _get_valid_offset(hub, partition, offset)
                 for partition, offset in self._store.read_offsets().items()
             }
             for partition, offset in offsets.items():
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
-                hub.commit_sequence(partition, offset.sequence)
+                hub.commit_sequence_number(partition, offset.sequence)
             while not self._stop.is_set():
                 self._delete_expired_rows_if_due()
                 self._ingest_new_events(hub, offsets)
@@ -312,7 +313,7 @@ class HubConsumer:
     def _ingest_new_events(self, hub: HubFile, offsets: dict[str, Offset]) -> None:
         # Cleared before the hub is checked, so that no announcement is lost.
         self._wake.clear()
-        if not hub.has_changed() and not self._behind_since:
+        if not hub.has_changed_since_last_call() and not self._behind_since:
             if not self._stop.is_set():
                 self._wake.wait(self._idle_seconds)
             return
@@ -341,16 +342,16 @@ class HubConsumer:
         self._store_batch(partition, offset, events)
         self._behind_since[partition] = events[-1].enqueued
         offsets[partition] = offset
-        hub.commit_sequence(partition, offset.sequence)
+        hub.commit_sequence_number(partition, offset.sequence)
         return len(events) >= SMALL_BATCH or sum(len(event.body) for event in events) >= MAX_READ_BYTES
 
     def _store_batch(self, partition: str, offset: Offset, events: Sequence[QueuedEvent]) -> None:
-        rows: dict[tuple[int, int], TelemetryRow] = {}
+        rows: dict[MessageKey, TelemetryRow] = {}
         rejected: list[RejectedEvent] = []
         unrouted = 0
         for event in events:
             try:
-                row = row_from_impulse(event.body)
+                row = row_from_impulse_if_routed(event.body)
             except (ValueError, RecursionError) as error:
                 rejected.append(RejectedEvent(event.sequence, str(error), event.body))
                 continue
@@ -359,7 +360,9 @@ class HubConsumer:
             else:
                 rows.setdefault(row.key, row)
         with self._mark_memory_use():
-            added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
+            added = self._store.append_events_and_count_new_rows(
+                partition, offset, list(rows.values()), rejected, _get_naive_utc_now()
+            )
         self._lacks_memory_since = None
         self.added += added
         self.unrouted += unrouted
@@ -389,34 +392,36 @@ class HubConsumer:
         """
         if time.monotonic() < self._next_trim:
             return
-        now = _get_current_time()
+        now = _get_naive_utc_now()
         deleted = 0
         with self._mark_memory_use():
             self._store.trim_keys_and_rejected_events(now)
             if self._retention is not None:
-                deleted = self._store.delete_rows_ingested_before(now - self._retention)
+                deleted = self._store.delete_and_count_rows_ingested_before(now - self._retention)
         self.expired += deleted
         if deleted:
             _LOGGER.info("%d rows of the table Telemetry have expired and are deleted", deleted)
         self._next_trim = time.monotonic() + (0 if deleted == MAX_DELETED_ROWS else TRIM_SECONDS)
 
 
-def _find_valid_offset(hub: HubFile, partition: str, stored: Offset) -> Offset:
+def _get_valid_offset(hub: HubFile, partition: str, stored_offset: Offset) -> Offset:
     """Return the offset at which reading continues; it is lower than the stored one if the hub's file was replaced.
 
     Sequence numbers start again in a new file. The first event of the new file is therefore newer than the stored
     offset, although its sequence number is lower. In a new file without events, no number was assigned yet.
     """
     # Read before the first event, because events can arrive between the two reads.
-    last = hub.read_last_sequence(partition)
+    last = hub.read_last_sequence_number(partition)
     first = hub.read_events(partition, 0, 1)
-    is_replaced = bool(first) and first[0].sequence <= stored.sequence and first[0].enqueued > stored.newest
-    sequence = 0 if is_replaced else min(stored.sequence, last)
-    if sequence < stored.sequence:
+    is_replaced = (
+        bool(first) and first[0].sequence <= stored_offset.sequence and first[0].enqueued > stored_offset.newest
+    )
+    sequence = 0 if is_replaced else min(stored_offset.sequence, last)
+    if sequence < stored_offset.sequence:
         _LOGGER.warning("the hub's file was replaced; partition %s is read after event %d", partition, sequence)
-    return Offset(sequence, stored.newest)
+    return Offset(sequence, stored_offset.newest)
 
 
-def _get_current_time() -> datetime:
+def _get_naive_utc_now() -> datetime:
     """Return the current time as a naive datetime in UTC, as DuckDB stores it."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -66,13 +66,13 @@ class FileIngestion:
         """True while a command inserts rows, which takes memory."""
         return self._running > 0
 
-    def execute_command(self, text: str) -> bytes:
+    def execute_ingest_command(self, command_text: str) -> bytes:
         """Execute an ``.ingest`` command and return the reply; blocks until the rows are stored.
 
         Raises:
             QueryError: the command is not supported, or the file cannot be ingested.
         """
-        command = parse_ingest_command(text)
+        command = parse_ingest_command(command_text)
         path = command.path.resolve()
         if self._folder not in path.parents:
             raise bad_request_error("the file is not in the folder that .ingest commands may read")
@@ -97,16 +97,16 @@ class FileIngestion:
         # Values of these columns repeat in most rows; without copies of them, the insertion takes a sixth less time.
         with pq.ParquetFile(path, read_dictionary=_REPEATING) as file:
             rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH_ROWS))
-            TelemetryStore(cursor).ingest_file_rows(tag, rows, datetime.now(UTC).replace(tzinfo=None))
+            TelemetryStore(cursor).try_ingest_file_rows(tag, rows, datetime.now(UTC).replace(tzinfo=None))
 
 
-def parse_ingest_command(text: str) -> IngestCommand:
+def parse_ingest_command(command_text: str) -> IngestCommand:
     """Parse an ``.ingest`` command.
 
     Raises:
         QueryError: the text is not an ``.ingest`` command, or it lacks a required property or has an unsupported one.
     """
-    found = _COMMAND.fullmatch(text)
+    found = _COMMAND.fullmatch(command_text)
     if found is None:
         raise not_read_only_error()
     properties = _parse_properties(found["properties"])
@@ -114,28 +114,28 @@ def parse_ingest_command(text: str) -> IngestCommand:
         raise bad_request_error(
             "the .ingest command must have the properties format='parquet', tags and ingestIfNotExists, and no others"
         )
-    tag, condition = (_parse_array_of_one_string(properties, name) for name in ("tags", "ingestIfNotExists"))
+    tag, condition = (_parse_only_string_in_array(properties, name) for name in ("tags", "ingestIfNotExists"))
     if tag != _TAG_PREFIX + condition:
         raise bad_request_error("the tag must be 'ingest-by:' followed by the value of ingestIfNotExists")
     return IngestCommand(Path(found["path"].replace("''", "'")), condition)
 
 
-def _parse_array_of_one_string(properties: Mapping[str, str], name: str) -> str:
+def _parse_only_string_in_array(properties: Mapping[str, str], property_name: str) -> str:
     try:
-        array = json.loads(properties[name])
+        array = json.loads(properties[property_name])
     except (ValueError, RecursionError):
         array = None
     match array:
         case [str() as text]:
             return text
-    raise bad_request_error(f"property {name} of the .ingest command must be a JSON array with one string")
+    raise bad_request_error(f"property {property_name} of the .ingest command must be a JSON array with one string")
 
 
-def _parse_properties(text: str) -> dict[str, str]:
+def _parse_properties(properties_text: str) -> dict[str, str]:
     properties: dict[str, str] = {}
     position = 0
-    while position < len(text.rstrip()):
-        found = _PROPERTY.match(text, position)
+    while position < len(properties_text.rstrip()):
+        found = _PROPERTY.match(properties_text, position)
         if found is None:
             raise bad_request_error("each property of the command must be a string in single quotes")
         properties[found[1]] = re.sub(r"\\(.)", r"\1", found[2])
@@ -143,10 +143,10 @@ def _parse_properties(text: str) -> dict[str, str]:
     return properties
 
 
-def render_ingest_reply(item: str) -> bytes:
-    """Render the reply to an ``.ingest`` command for the file ``item``, in the format of REST API version 1."""
+def render_ingest_reply(file_path: str) -> bytes:
+    """Render the reply to an ``.ingest`` command for the file ``file_path``, in the format of REST API version 1."""
     columns = [{"ColumnName": name, "DataType": kind, "ColumnType": kind.lower()} for name, kind in _REPLY_COLUMNS]
-    row: list[Any] = ["00000000-0000-0000-0000-000000000000", item, "00:00:00", 0]
+    row: list[Any] = ["00000000-0000-0000-0000-000000000000", file_path, "00:00:00", 0]
     return orjson.dumps({"Tables": [{"TableName": "Table_0", "Columns": columns, "Rows": [row]}]})
 
 

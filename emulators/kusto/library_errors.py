@@ -5,12 +5,13 @@ The messages contain names and types from the query, but neither SQL nor interna
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from duckdb_kql.errors import KqlError, KqlSchemaError, KqlSyntaxError, KqlUnsupportedError, SourceSpan
 from duckdb_kql.types import kusto_type
 
 from emulators.kusto.errors import (
+    LineAndColumn,
     QueryError,
     error_from_code,
     execution_error,
@@ -103,37 +104,37 @@ def error_from_duckdb(error: "duckdb.Error") -> QueryError:
         case duckdb.InternalException():
             _LOGGER.error("DuckDB reported an internal error: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _find_argument_types_error(str(error)) or _convert_binding_error(detail)
+            return _find_argument_types_error(str(error)) or _error_from_binding_message(detail)
         case _:
             return execution_error(_describe_invalid_value(detail))
     return internal_error()
 
 
-def _convert_binding_error(detail: str) -> QueryError:
-    if "expression depth" in detail:
+def _error_from_binding_message(message: str) -> QueryError:
+    if "expression depth" in message:
         return too_complex_error("the query is nested too deeply")
     for pattern in _UNKNOWN_COLUMN:
-        unknown = pattern.search(detail)
+        unknown = pattern.search(message)
         if unknown:
             return unresolved_name_error(unknown["name"])
-    operands = _OPERANDS.search(detail)
+    operands = _OPERANDS.search(message)
     if operands:
         return semantic_error(_describe_unaccepted_operand_types(operands["name"], operands["types"]), inner="SEM0001")
-    compared = _COMPARED.search(detail)
+    compared = _COMPARED.search(message)
     if compared:
-        types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
+        types = f"{_kusto_type_from_duckdb(compared['left'])} and {_kusto_type_from_duckdb(compared['right'])}"
         return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
     return semantic_error(
-        _replace_internal_terms(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
+        _replace_internal_terms(message, "the query contains an expression where it is not allowed"), inner="SEM0001"
     )
 
 
-def _find_argument_types_error(error: str) -> QueryError | None:
+def _find_argument_types_error(message: str) -> QueryError | None:
     """Return the error for a DuckDB macro call with unaccepted argument types; None if the error has another cause."""
-    macro = _MACRO.search(error)
+    macro = _MACRO.search(message)
     if macro is None:
         return None
-    names = _extract_caret_marked_names(error)
+    names = _extract_caret_marked_names(message)
     if macro["fault"].startswith("has") and len(names) == 1:
         return unresolved_name_error(names.pop())
     name = macro["name"]
@@ -145,46 +146,46 @@ def _find_argument_types_error(error: str) -> QueryError | None:
     )
 
 
-def _extract_caret_marked_names(error: str) -> set[str]:
-    marked = _MARKED.search(error)
+def _extract_caret_marked_names(message: str) -> set[str]:
+    marked = _MARKED.search(message)
     if marked is None:
         return set()
     start = len(marked["before"]) - (marked.start("line") - marked.start() - 1)
     return set(re.findall(r'"([^"]+)"', marked["line"][start : start + len(marked["marks"])]))
 
 
-def _describe_unaccepted_operand_types(name: str, types: str) -> str:
-    listed = ", ".join(_to_kusto_type(each) for each in types.split(", "))
-    if re.fullmatch(r"\W+", name):
-        return f"operator '{name}' does not accept operands of types ({listed})"
+def _describe_unaccepted_operand_types(operator: str, duckdb_types: str) -> str:
+    listed = ", ".join(_kusto_type_from_duckdb(each) for each in duckdb_types.split(", "))
+    if re.fullmatch(r"\W+", operator):
+        return f"operator '{operator}' does not accept operands of types ({listed})"
     return f"a function does not accept arguments of types ({listed})"
 
 
-def _describe_invalid_value(detail: str) -> str:
-    converted = _CONVERTED.search(detail)
+def _describe_invalid_value(message: str) -> str:
+    converted = _CONVERTED.search(message)
     if converted:
         value = converted["value"] or f"'{converted['text']}'"
-        return f"{value[:_DETAIL]} is not a valid {_to_kusto_type(converted['type'] or converted['time'])}"
-    return _replace_internal_terms(detail, "a value is not valid for this operation")
+        return f"{value[:_DETAIL]} is not a valid {_kusto_type_from_duckdb(converted['type'] or converted['time'])}"
+    return _replace_internal_terms(message, "a value is not valid for this operation")
 
 
-def _replace_internal_terms(detail: str, default: str) -> str:
-    """Replace DuckDB's type names in a message by Kusto's; return ``default`` if the message contains SQL."""
-    if _SQL.search(detail):
-        _LOGGER.info("message withheld from the caller: %s", detail)
+def _replace_internal_terms(message: str, default: str) -> str:
+    """Replace DuckDB's type names in a renamed by Kusto's; return ``default`` if the renamed contains SQL."""
+    if _SQL.search(message):
+        _LOGGER.info("renamed withheld from the caller: %s", message)
         return default
-    message = detail.removeprefix("duckdb-kql: ").replace("DuckDB", "the engine")
-    return _TYPE.sub(lambda found: _to_kusto_type(found[0]), message)[:_DETAIL].rstrip(" !.")
+    renamed = message.removeprefix("duckdb-kql: ").replace("DuckDB", "the engine")
+    return _TYPE.sub(lambda found: _kusto_type_from_duckdb(found[0]), renamed)[:_DETAIL].rstrip(" !.")
 
 
-def _to_kusto_type(name: str) -> str:
-    name = name.strip().upper()
+def _kusto_type_from_duckdb(duckdb_type: str) -> str:
+    duckdb_type = duckdb_type.strip().upper()
     return (
         "string"
-        if name in ("STRING_LITERAL", "VARCHAR")
+        if duckdb_type in ("STRING_LITERAL", "VARCHAR")
         else "long"
-        if name == "INTEGER_LITERAL"
-        else kusto_type(_STORED.get(name, name))
+        if duckdb_type == "INTEGER_LITERAL"
+        else kusto_type(_STORED.get(duckdb_type, duckdb_type))
     )
 
 
@@ -202,32 +203,34 @@ _WORD = re.compile(r"evaluate\s+\w+|[\w-]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def error_from_translator(error: KqlError, text: str) -> QueryError:
+def error_from_translator(error: KqlError, kql_text: str) -> QueryError:
     """Convert an exception of the translator library to a query error.
 
     Args:
         error: the exception to convert.
-        text: KQL text of the query, for the position of the error.
+        kql_text: KQL text of the query, for the position of the error.
     """
     if isinstance(error, KqlSyntaxError):
-        return _to_syntax_error(error, text)
+        return _to_syntax_error(error, kql_text)
     if isinstance(error, KqlUnsupportedError):
-        return _to_unsupported_error(error, text)
+        return _to_unsupported_error(error, kql_text)
     if isinstance(error, KqlSchemaError) and error.name == "<default>":
         return semantic_error("the default value of a query parameter does not have its declared type", inner="SEM0219")
     if isinstance(error, KqlSchemaError):
         return semantic_error(
-            ": ".join(filter(None, (error.name[:_DETAIL], _get_hint_for_users(error.hint)))), subject=error.name
+            ": ".join(filter(None, (error.name[:_DETAIL], _get_hint_for_users_or_empty(error.hint)))),
+            subject=error.name,
         )
-    return semantic_error(_get_hint_for_users(str(error)) or "the query contains an invalid name or type")
+    return semantic_error(_get_hint_for_users_or_empty(str(error)) or "the query contains an invalid name or type")
 
 
-def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
+def _to_syntax_error(error: KqlSyntaxError, kql_text: str) -> QueryError:
     if not error.diagnostics:
         return syntax_error("the text is not a KQL query")
     first = error.diagnostics[0]
     return syntax_error(
-        _describe_syntax_error(first.message, _get_rest_of_line(text, first.span)), _find_source_position(first.span)
+        _describe_syntax_error(first.message, _get_rest_of_line_or_empty(kql_text, first.span)),
+        _find_source_position(first.span),
     )
 
 
@@ -260,7 +263,7 @@ def _describe_expected_tokens(expected: str) -> str:
     return f"; expected {' or '.join(words)}"
 
 
-def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
+def _to_unsupported_error(error: KqlUnsupportedError, kql_text: str) -> QueryError:
     arguments = _ARGUMENTS.search(error.hint or "")
     if arguments:
         counts = " or ".join(re.findall(r"\d+", arguments["counts"]))
@@ -274,14 +277,21 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error("The query has no expression after its let statements; add one, such as a table's name")
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
-    name, subject = _describe_and_name_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
+    name, subject = _describe_unsupported_construct(error.construct, _get_rest_of_line_or_empty(kql_text, error.span))
     return unsupported_error(
-        name[:_DETAIL], _get_hint_for_users(error.hint), _find_source_position(error.span), subject
+        name[:_DETAIL], _get_hint_for_users_or_empty(error.hint), _find_source_position(error.span), subject
     )
 
 
-def _describe_and_name_unsupported_construct(construct: str, remaining_text: str) -> tuple[str, str]:
-    """Return the description of an unsupported KQL construct, and the name whose position the error reports.
+class _UnsupportedConstruct(NamedTuple):
+    """Description of an unsupported KQL construct, and the name whose position the error reports; "" for none."""
+
+    description: str
+    subject: str
+
+
+def _describe_unsupported_construct(construct: str, remaining_text: str) -> _UnsupportedConstruct:
+    """Describe an unsupported KQL construct.
 
     Args:
         construct: kind and name of the construct, as the translator library reports them.
@@ -289,32 +299,32 @@ def _describe_and_name_unsupported_construct(construct: str, remaining_text: str
     """
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
-        return f"{name}()", f"{name}()"
+        return _UnsupportedConstruct(f"{name}()", f"{name}()")
     if kind == "let" and name:
-        return f"let {name}", name
+        return _UnsupportedConstruct(f"let {name}", name)
     if kind == "literal":
-        return f"this {name} literal", ""
+        return _UnsupportedConstruct(f"this {name} literal", "")
     if kind.endswith("Operator") and remaining_text:
         word = _WORD.match(remaining_text)
-        return (word[0] if word else kind), ""
+        return _UnsupportedConstruct(word[0] if word else kind, "")
     if kind in ("expression", "source", "operator", "unary"):
-        return _CAMEL.sub(" ", name).lower(), ""
-    return (f"{kind} {name}".strip() if name else kind), f"{kind}()"
+        return _UnsupportedConstruct(_CAMEL.sub(" ", name).lower(), "")
+    return _UnsupportedConstruct(f"{kind} {name}".strip() if name else kind, f"{kind}()")
 
 
-def _get_hint_for_users(hint: str | None) -> str:
+def _get_hint_for_users_or_empty(hint: str | None) -> str:
     """Return the translator library's hint if it helps users; an empty text if it is about the library's internals."""
     if hint is None or _INTERNAL.search(hint):
         return ""
     return hint[:_DETAIL].replace("DuckDB", "the engine")
 
 
-def _get_rest_of_line(text: str, span: SourceSpan | None) -> str:
-    lines = text.split("\n")
+def _get_rest_of_line_or_empty(kql_text: str, span: SourceSpan | None) -> str:
+    lines = kql_text.split("\n")
     return lines[span.line - 1][span.column :] if span is not None and span.line <= len(lines) else ""
 
 
-def _find_source_position(span: SourceSpan | None) -> tuple[int, int] | None:
+def _find_source_position(span: SourceSpan | None) -> LineAndColumn | None:
     return None if span is None else (span.line, span.column + 1)
 
 

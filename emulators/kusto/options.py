@@ -74,30 +74,30 @@ def parse_request_options(options: Mapping[str, Any]) -> RequestOptions:
             raise unsupported_error(f"request option {name}")
     take = named.get("query_take_max_records")
     return RequestOptions(
-        timeout_seconds=_read_timeout(named),
+        timeout_seconds=_read_timeout_seconds(named),
         take_records=None if take is None else _read_whole_number("query_take_max_records", take),
-        max_records=_read_limit(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
-        max_bytes=_read_limit(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
-        cached_seconds=_read_seconds(named, "query_results_cache_max_age") or 0.0,
+        max_records=_read_limit_up_to_ceiling(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
+        max_bytes=_read_limit_up_to_ceiling(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
+        cached_seconds=_find_timespan_seconds(named, "query_results_cache_max_age") or 0.0,
         refresh_cache=named.get("query_results_cache_force_refresh") in (True, "true"),
     )
 
 
-def _read_limit(named_options: Mapping[str, Any], name: str, ceiling: int) -> int:
-    value = named_options.get(name)
-    return ceiling if value is None else min(_read_whole_number(name, value), ceiling)
+def _read_limit_up_to_ceiling(named_options: Mapping[str, Any], option_name: str, ceiling: int) -> int:
+    value = named_options.get(option_name)
+    return ceiling if value is None else min(_read_whole_number(option_name, value), ceiling)
 
 
-def _read_whole_number(name: str, value: Any) -> int:
+def _read_whole_number(option_name: str, value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise bad_request_error(f"request option {name} must be a whole number of at least 0")
+        raise bad_request_error(f"request option {option_name} must be a whole number of at least 0")
     return value
 
 
-def _read_timeout(named_options: Mapping[str, Any]) -> float:
-    seconds = _read_seconds(named_options, "servertimeout")
+def _read_timeout_seconds(named_options: Mapping[str, Any]) -> float:
+    seconds = _find_timespan_seconds(named_options, "servertimeout")
     if seconds is None:
         return (
             MAX_TIMEOUT_SECONDS if named_options.get("norequesttimeout") in (True, "true") else DEFAULT_TIMEOUT_SECONDS
@@ -107,12 +107,12 @@ def _read_timeout(named_options: Mapping[str, Any]) -> float:
     return seconds
 
 
-def _read_seconds(named_options: Mapping[str, Any], name: str) -> float | None:
-    value = named_options.get(name)
+def _find_timespan_seconds(named_options: Mapping[str, Any], option_name: str) -> float | None:
+    value = named_options.get(option_name)
     if value is None:
         return None
     match = _TIMESPAN.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise bad_request_error(f"request option {name} must be a timespan such as 00:01:00")
+        raise bad_request_error(f"request option {option_name} must be a timespan such as 00:01:00")
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))
     return ((days * 24 + hours) * 60 + minutes) * 60 + float(match["seconds"])

@@ -54,59 +54,61 @@ class Declaration:
     default: str | None
 
 
-def bind_parameters(
-    declarations: tuple[Declaration, ...], slots: frozenset[str], values: Mapping[str, Any]
+def build_placeholder_values(
+    declarations: tuple[Declaration, ...], placeholder_names: frozenset[str], literals_by_name: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Check the parameters of a request, and return the values of the placeholders in the SQL.
 
     Args:
         declarations: the parameters that the query declares.
-        slots: names of the placeholders in the SQL; an unused parameter has no placeholder.
-        values: the parameters of the request as KQL literals, by name.
+        placeholder_names: names of the placeholders in the SQL; an unused parameter has no placeholder.
+        literals_by_name: the parameters of the request as KQL literals, by name.
 
     Raises:
         QueryError: a parameter is missing or unknown, or its value does not have the declared type.
     """
-    unknown = sorted(values.keys() - {declaration.name for declaration in declarations})
+    unknown = sorted(literals_by_name.keys() - {declaration.name for declaration in declarations})
     if unknown:
         raise semantic_error(f"the query declares no parameter named '{unknown[0][:100]}'", inner="SEM0219")
     bound = {}
     for declaration in declarations:
-        text = values.get(declaration.name, declaration.default)
+        text = literals_by_name.get(declaration.name, declaration.default)
         if text is None:
             raise semantic_error(f"no value is given for the query parameter '{declaration.name}'", inner="SEM0219")
         value = parse_parameter_value(text, declaration.type, declaration.name)
-        if declaration.slot in slots:
+        if declaration.slot in placeholder_names:
             bound[declaration.slot] = value
     return bound
 
 
-def parse_parameter_value(value: Any, kind: str, name: str) -> Any:
+def parse_parameter_value(literal: Any, kusto_type: str, parameter_name: str) -> Any:
     """Convert the value of a query parameter to a Python value.
 
     Args:
-        value: text of a KQL literal, or a JSON number, boolean, object or array.
-        kind: canonical name of the Kusto type; for ``string`` the text itself is the value.
-        name: name of the parameter, for the error message.
+        literal: text of a KQL literal, or a JSON number, boolean, object or array.
+        kusto_type: canonical name of the Kusto type; for ``string`` the text itself is the value.
+        parameter_name: name of the parameter, for the error message.
 
     Raises:
         QueryError: the value is not of the declared type.
     """
     try:
-        if kind == "string":
-            return _require_string(value)
-        if not isinstance(value, str):
-            value = json.dumps(value, ensure_ascii=False)
-        inner = _unwrap_typed_literal(value, _SPELLINGS[kind])
-        return None if inner == "null" else _READERS[kind](inner)
+        if kusto_type == "string":
+            return _require_string(literal)
+        if not isinstance(literal, str):
+            literal = json.dumps(literal, ensure_ascii=False)
+        inner = _unwrap_typed_literal(literal, _SPELLINGS[kusto_type])
+        return None if inner == "null" else _READERS[kusto_type](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
-        raise _build_type_mismatch_error(name, kind) from error
+        raise _build_type_mismatch_error(parameter_name, kusto_type) from error
     except TimespanRangeError as error:
-        raise unsupported_error(f"the value of the query parameter '{name}'", str(error)) from error
+        raise unsupported_error(f"the value of the query parameter '{parameter_name}'", str(error)) from error
 
 
-def _build_type_mismatch_error(name: str, kind: str) -> QueryError:
-    return semantic_error(f"the value of the query parameter '{name}' is not of its declared type '{kind}'")
+def _build_type_mismatch_error(parameter_name: str, kusto_type: str) -> QueryError:
+    return semantic_error(
+        f"the value of the query parameter '{parameter_name}' is not of its declared type '{kusto_type}'"
+    )
 
 
 def _require_string(value: Any) -> str:
@@ -116,15 +118,15 @@ def _require_string(value: Any) -> str:
     return value
 
 
-def _unwrap_typed_literal(text: str, spellings: frozenset[str]) -> str:
+def _unwrap_typed_literal(text: str, type_names: frozenset[str]) -> str:
     """Return the text inside ``type(...)`` without quotes; return any other text unchanged."""
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return text.strip()
-    if match["type"].lower() not in spellings:
-        raise ValueError(f"expected {min(spellings)}(...)")
+    if match["type"].lower() not in type_names:
+        raise ValueError(f"expected {min(type_names)}(...)")
     inner = match["value"].strip()
-    if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\"" and "dynamic" not in spellings:
+    if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\"" and "dynamic" not in type_names:
         return inner[1:-1]
     return inner
 

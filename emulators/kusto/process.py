@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import uvicorn
@@ -31,10 +32,10 @@ from emulators.kusto.schema import TABLE, create_or_upgrade_tables
 from emulators.kusto.server import Application
 from emulators.kusto.tables import (
     UnusableFolderError,
-    create_parquet_views,
-    load_tables,
-    read_column_types,
-    read_table_columns,
+    create_parquet_views_and_list_files,
+    load_tables_into_memory,
+    read_columns_by_table,
+    read_type_by_column,
 )
 from emulators.kusto.translator import Translator
 from emulators.kusto.translator_process import ForkedTranslator
@@ -74,12 +75,12 @@ class Arguments:
     threads: int
 
 
-def run_emulator(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
+def run_emulator(arguments: Arguments, forked_translator: ForkedTranslator | None = None) -> None:
     """Run the emulator until SIGTERM, SIGINT or, if requested, the end of standard input.
 
     Args:
         arguments: command-line arguments.
-        forked: first translator process; None to start one.
+        forked_translator: first translator process; None to start one.
 
     Raises:
         duckdb.Error: the database cannot be opened.
@@ -88,18 +89,27 @@ def run_emulator(arguments: Arguments, forked: ForkedTranslator | None = None) -
     """
     limit_process_memory(arguments.memory_bytes)
     with _open_listener(arguments.port) as listener, _open_database_and_tables(arguments) as (connection, tables):
-        asyncio.run(_run_server(arguments, connection, tables, listener, forked), loop_factory=uvloop.new_event_loop)
+        asyncio.run(
+            _run_server(arguments, connection, tables, listener, forked_translator), loop_factory=uvloop.new_event_loop
+        )
+
+
+class _OpenDatabase(NamedTuple):
+    """Open database, and the names of its tables."""
+
+    connection: duckdb.DuckDBPyConnection
+    table_names: tuple[str, ...]
 
 
 async def _run_server(
     arguments: Arguments,
     connection: duckdb.DuckDBPyConnection,
-    tables: tuple[str, ...],
+    table_names: tuple[str, ...],
     listener: socket.socket,
-    forked: ForkedTranslator | None,
+    forked_translator: ForkedTranslator | None,
 ) -> None:
-    columns, types = read_table_columns(connection, tables), read_column_types(connection, tables)
-    translator = Translator(columns, types, forked=forked)
+    columns, types = read_columns_by_table(connection, table_names), read_type_by_column(connection, table_names)
+    translator = Translator(columns, types, forked=forked_translator)
     ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
     consumer: HubConsumer | None = None
 
@@ -115,7 +125,7 @@ async def _run_server(
             is_woken=arguments.exit_with_parent,
             has_leaked_memory=engine.has_leaked_memory,
         )
-    monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
+    monitor = EndpointMonitor(connection, table_names, engine, translator, consumer)
     server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)
     # After shutdown uvicorn raises the handled signal again, which must not end the process with an error.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -135,7 +145,7 @@ async def _run_server(
 
 
 @contextlib.contextmanager
-def _open_database_and_tables(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]]:
+def _open_database_and_tables(arguments: Arguments) -> Iterator[_OpenDatabase]:
     arguments.data.mkdir(parents=True, exist_ok=True)
     connection = open_database(arguments.data / DATABASE_FILE if arguments.hub else None)
     try:
@@ -144,12 +154,14 @@ def _open_database_and_tables(arguments: Arguments) -> Iterator[tuple[duckdb.Duc
         if arguments.hub:
             create_or_upgrade_tables(connection, datetime.now(UTC).replace(tzinfo=None))
         else:
-            files = create_parquet_views(connection, arguments.data)
-            load_tables(connection, files, arguments.memory_bytes)
+            files = create_parquet_views_and_list_files(connection, arguments.data)
+            load_tables_into_memory(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
         create_functions_and_macros(connection, arguments.database)
-        restrict_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
-        yield connection, tables
+        restrict_database(
+            connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, readable_files=files
+        )
+        yield _OpenDatabase(connection, tables)
     finally:
         _close_database(connection)
 
@@ -215,11 +227,11 @@ _PACKAGE_LOGGER = logging.getLogger("emulators.kusto")
 """Parent of the loggers of this package."""
 
 
-def main(forked: ForkedTranslator | None) -> None:
+def main(forked_translator: ForkedTranslator | None) -> None:
     """Parse the command line, run the emulator until it is stopped, and end this process.
 
     Args:
-        forked: first translator process; None to start one.
+        forked_translator: first translator process; None to start one.
     """
     arguments = _parse_arguments()
     level = os.environ.get("LOG_LEVEL") or "INFO"
@@ -227,7 +239,7 @@ def main(forked: ForkedTranslator | None) -> None:
     _PACKAGE_LOGGER.setLevel(level)
     code = 0
     try:
-        run_emulator(arguments, forked)
+        run_emulator(arguments, forked_translator)
     except (duckdb.Error, UnusableFolderError, OSError) as error:
         _PACKAGE_LOGGER.error("cannot serve: %s", error)  # noqa: TRY400  the message is sufficient
         code = 1
@@ -256,7 +268,9 @@ def _parse_arguments() -> Arguments:
     parser.add_argument("--files", type=Path, help=files_help)
     parser.add_argument("--exit-with-parent", action="store_true", help="exit at the end of standard input")
     memory_help = "memory limit of the query engine"
-    parser.add_argument("--memory-limit", type=_parse_memory_size, default="1GB", dest="memory_bytes", help=memory_help)
+    parser.add_argument(
+        "--memory-limit", type=_parse_memory_bytes, default="1GB", dest="memory_bytes", help=memory_help
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of the query engine")
     return Arguments(**vars(parser.parse_args()))
 
@@ -271,7 +285,7 @@ def _parse_retention_days(text: str) -> timedelta:
     return timedelta(days=days)
 
 
-def _parse_memory_size(text: str) -> int:
+def _parse_memory_bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)(KB|MB|GB)", text)
     if match is None:
         raise argparse.ArgumentTypeError("must be a size such as 1GB or 512MB")

@@ -59,8 +59,8 @@ def register_python_functions(connection: "duckdb.DuckDBPyConnection", functions
 
 
 def _build_stoppable_function(function: PythonFunction) -> Callable[..., Any]:
-    def run(execution: int | None, *values: Any) -> Any:
-        select_execution(execution)
+    def run(execution_number: int | None, *values: Any) -> Any:
+        select_execution(execution_number)
         raise_if_stopped()
         return function.run(*values)
 
@@ -68,12 +68,12 @@ def _build_stoppable_function(function: PythonFunction) -> Callable[..., Any]:
     return run
 
 
-def build_positional_signature(count: int) -> inspect.Signature:
+def build_positional_signature(parameter_count: int) -> inspect.Signature:
     """Build the signature of a function, because DuckDB compares the number of parameters with the declared types.
 
     Args:
-        count: number of parameters.
+        parameter_count: number of parameters.
     """
     return inspect.Signature(
-        [inspect.Parameter(f"a{index}", inspect.Parameter.POSITIONAL_ONLY) for index in range(count)]
+        [inspect.Parameter(f"a{index}", inspect.Parameter.POSITIONAL_ONLY) for index in range(parameter_count)]
     )

@@ -15,7 +15,14 @@ from duckdb_kql import ir, translate
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 
 from emulators.kusto.decimals import is_representable_in_duckdb
-from emulators.kusto.errors import QueryError, semantic_error, syntax_error, too_complex_error, unsupported_error
+from emulators.kusto.errors import (
+    LineAndColumn,
+    QueryError,
+    semantic_error,
+    syntax_error,
+    too_complex_error,
+    unsupported_error,
+)
 from emulators.kusto.string_literals import UnreadableLiteralError, parse_string_literal
 from emulators.kusto.timespans import TimespanRangeError, check_timespan_literal
 
@@ -29,15 +36,15 @@ _PERMITTED_SOURCES = (
 )
 
 
-def check_sources(query: ir.Query, tables: Collection[str]) -> None:
-    """Check that a query reads only ``tables`` and the tables of its own ``let`` statements (case-sensitive names).
+def check_sources(query: ir.Query, table_names: Collection[str]) -> None:
+    """Check that a query reads only these tables and those of its own ``let`` statements; case matters.
 
     Without this check, a table name in a query could make DuckDB read a catalog view, a Python object or a file.
 
     Raises:
         QueryError: the name of a table is unknown or refers to another database or cluster.
     """
-    _SourceCheck(frozenset(tables)).check_query(query, frozenset())
+    _SourceCheck(frozenset(table_names)).check_query(query, frozenset())
 
 
 class _SourceCheck:
@@ -50,18 +57,18 @@ class _SourceCheck:
         self._tables = tables
         self._seen: set[tuple[int, frozenset[str]]] = set()
 
-    def check_query(self, query: ir.Query, scope: frozenset[str]) -> None:
-        if (id(query), scope) in self._seen:
+    def check_query(self, query: ir.Query, let_names: frozenset[str]) -> None:
+        if (id(query), let_names) in self._seen:
             return
-        self._seen.add((id(query), scope))
+        self._seen.add((id(query), let_names))
         for name, bound in query.lets:
-            self.check_node(bound, scope)
-            scope |= {name}
-        self.check_source(query.source, scope)
-        self.check_node(query.source, scope)
-        self.check_node(query.operators, scope)
+            self.check_node(bound, let_names)
+            let_names |= {name}
+        self.check_source(query.source, let_names)
+        self.check_node(query.source, let_names)
+        self.check_node(query.operators, let_names)
 
-    def check_source(self, source: ir.Source, scope: frozenset[str]) -> None:
+    def check_source(self, source: ir.Source, let_names: frozenset[str]) -> None:
         if not isinstance(source, _PERMITTED_SOURCES):
             raise unsupported_error(type(source).__name__)
         if isinstance(source, ir.WildcardTableRef) and source.database is not None:
@@ -70,29 +77,31 @@ class _SourceCheck:
             return
         if source.database is not None or source.cluster is not None:
             raise _build_other_database_error(source.name)
-        if source.name not in self._tables and source.name not in scope:
+        if source.name not in self._tables and source.name not in let_names:
             raise semantic_error(
                 f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
             )
 
-    def _is_missing_table(self, source: ir.Source, scope: frozenset[str]) -> bool:
+    def _is_missing_table(self, source: ir.Source, let_names: frozenset[str]) -> bool:
         """Return whether a source is a table that does not exist; ``union isfuzzy=true`` ignores such inputs."""
         if not isinstance(source, ir.TableRef) or source.database is not None or source.cluster is not None:
             return False
-        return source.name not in self._tables and source.name not in scope
+        return source.name not in self._tables and source.name not in let_names
 
-    def check_node(self, node: Any, scope: frozenset[str]) -> None:
+    def check_node(self, node: Any, let_names: frozenset[str]) -> None:
         stack = [node]
         while stack:
             current = stack.pop()
             if isinstance(current, ir.Query):
-                self.check_query(current, scope)
+                self.check_query(current, let_names)
             elif isinstance(current, ir.Union) and current.isfuzzy:
-                stack.extend(branch for branch in current.branches if not self._is_missing_table(branch.source, scope))
+                stack.extend(
+                    branch for branch in current.branches if not self._is_missing_table(branch.source, let_names)
+                )
             elif isinstance(current, list | tuple):
                 stack.extend(current)
-            elif dataclasses.is_dataclass(current) and (id(current), scope) not in self._seen:
-                self._seen.add((id(current), scope))
+            elif dataclasses.is_dataclass(current) and (id(current), let_names) not in self._seen:
+                self._seen.add((id(current), let_names))
                 stack.extend(_iterate_field_values(current))
 
 
@@ -127,14 +136,14 @@ def check_nesting_depth(query: ir.Query) -> None:
             stack.extend(waiting)
             continue
         stack.pop()
-        doublings[id(node)] = _count_repeated_bindings(node) + max(
+        doublings[id(node)] = _count_binding_doublings(node) + max(
             (doublings[id(each)] for each in _list_child_nodes(node)), default=0
         )
         if doublings[id(node)] > MAX_DOUBLINGS:
             raise too_complex_error("the query is nested too deeply")
 
 
-def _count_repeated_bindings(node: Any) -> int:
+def _count_binding_doublings(node: Any) -> int:
     match node:
         case ir.InList() | ir.Between():
             return 2
@@ -179,12 +188,12 @@ def reject_mistranslated_constructs(query: ir.Query) -> None:
             _check_datatable_decimals(node)
 
 
-def _check_strrep_multiplier(name: str, arguments: Sequence[ir.Expr]) -> None:
-    if name == "strrep" and len(arguments) > 1 and not _is_small_literal(arguments[1]):
+def _check_strrep_multiplier(function_name: str, arguments: Sequence[ir.Expr]) -> None:
+    if function_name == "strrep" and len(arguments) > 1 and not _is_permitted_multiplier(arguments[1]):
         raise unsupported_error("strrep() without a literal multiplier of at most 1024")
 
 
-def _is_small_literal(expression: ir.Expr) -> bool:
+def _is_permitted_multiplier(expression: ir.Expr) -> bool:
     value = expression.value if isinstance(expression, ir.Literal) else None
     return isinstance(value, int) and value <= _MAX_REPETITIONS
 
@@ -236,21 +245,21 @@ def _check_set_statements(tokens: Sequence[Token]) -> None:
         begins = token.text == ";"
 
 
-def _check_string_literal(text: str, position: tuple[int, int]) -> None:
+def _check_string_literal(text: str, position: LineAndColumn) -> None:
     try:
         parse_string_literal(text)
     except UnreadableLiteralError as error:
         raise syntax_error(f"{error} in a string literal", position) from error
 
 
-def _check_timespan_literal(text: str, position: tuple[int, int]) -> None:
+def _check_timespan_literal(text: str, position: LineAndColumn) -> None:
     try:
         check_timespan_literal(text)
     except TimespanRangeError as error:
         raise unsupported_error(f"the literal {text[:_SHOWN]}", str(error), position) from error
 
 
-_LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
+_LITERALS: Mapping[int, Callable[[str, LineAndColumn], None]] = {
     KqlLexer.STRINGLITERAL: _check_string_literal,
     KqlLexer.TIMESPANLITERAL: _check_timespan_literal,
 }

@@ -21,7 +21,7 @@ type Row = Mapping[str, Any] | None
 """Outputs of one row by name; None if all outputs are null."""
 
 
-def iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
+def iterate_python_values(column: pa.ChunkedArray) -> Iterator[Any]:
     """Yield the value of each row of a column; a list of numbers becomes a NumPy array."""
     for chunk in column.chunks:
         if not pa.types.is_list(chunk.type):
@@ -42,18 +42,19 @@ def _convert_list_elements(values: pa.Array) -> Any:
     return [element for start in parts for element in values.slice(start, _CONVERTED).to_pylist()]
 
 
-def to_struct_array(kinds: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
+def to_struct_array(kinds_by_output: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
     """Convert the outputs of a function to an Arrow array with one struct for each row.
 
     Args:
-        kinds: kind of each output (such as ``real`` or ``texts``), by name; see ``SeriesFunction.outputs``.
+        kinds_by_output: kind of each output (such as ``real`` or ``texts``), by name; see ``SeriesFunction.outputs``.
         rows: outputs by name, for each row; None for a row without outputs, whose struct becomes null.
     """
     missing = pa.array([row is None for row in rows], pa.bool_())
     arrays = [
-        _to_arrow_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in kinds.items()
+        _to_arrow_array(kind, [None if row is None else row[name] for row in rows])
+        for name, kind in kinds_by_output.items()
     ]
-    fields = [pa.field(name, array.type) for name, array in zip(kinds, arrays, strict=True)]
+    fields = [pa.field(name, array.type) for name, array in zip(kinds_by_output, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
 
 

@@ -52,7 +52,7 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> "duc
 
 
 def restrict_database(
-    connection: "duckdb.DuckDBPyConnection", *, memory_bytes: int, threads: int, files: Sequence[Path]
+    connection: "duckdb.DuckDBPyConnection", *, memory_bytes: int, threads: int, readable_files: Sequence[Path]
 ) -> None:
     """Permanently forbid a connection and its cursors to access files, network, extensions and settings.
 
@@ -60,9 +60,9 @@ def restrict_database(
         connection: connection to the database.
         memory_bytes: memory limit of DuckDB's buffers.
         threads: number of threads that DuckDB uses.
-        files: files that SQL may still read, because views of the database read them.
+        readable_files: files that SQL may still read, because views of the database read them.
     """
-    allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+    allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in readable_files)
     for name, value in (
         ("memory_limit", f"'{int(memory_bytes)}B'"),
         ("threads", str(int(threads))),
@@ -95,7 +95,7 @@ _STORED_DATA = ("BASE_TABLE", "IN_MEMORY_TABLE", "ART_INDEX", "METADATA", "OVERF
 """Purposes of memory that holds stored data, which also exists while no query runs."""
 
 
-def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
+def read_memory_bytes_by_purpose(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
     """Return the bytes of DuckDB's buffers by their purpose, such as ``BASE_TABLE`` or ``HASH_TABLE``."""
     return dict(connection.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory()").fetchall())
 
@@ -110,7 +110,9 @@ def has_leaked_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int
         connection: connection to the database.
         memory_bytes: memory limit of DuckDB's buffers.
     """
-    used = sum(size for purpose, size in read_memory_use(connection).items() if purpose not in _STORED_DATA)
+    used = sum(
+        size for purpose, size in read_memory_bytes_by_purpose(connection).items() if purpose not in _STORED_DATA
+    )
     return used > memory_bytes / 2
 
 

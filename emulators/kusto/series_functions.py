@@ -43,9 +43,9 @@ class SeriesFunction:
     outputs: Mapping[str, str]
     compute: str
 
-    def render_call(self, *arguments: str) -> str:
+    def render_call_sql(self, *arguments_sql: str) -> str:
         """Return SQL that calls the function; the result is a struct with all outputs."""
-        values = ", ".join(f"CAST({sql} AS {kind})" for sql, kind in zip(arguments, self.parameters, strict=True))
+        values = ", ".join(f"CAST({sql} AS {kind})" for sql, kind in zip(arguments_sql, self.parameters, strict=True))
         return f"{PREFIX}{self.name}({EXECUTION}, {values})"
 
 
@@ -69,14 +69,14 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Ar
     # Translator processes load neither NumPy nor Arrow.
     import numpy as np  # noqa: PLC0415
 
-    from emulators.kusto.row_values import iterate_values, to_struct_array  # noqa: PLC0415
+    from emulators.kusto.row_values import iterate_python_values, to_struct_array  # noqa: PLC0415
 
     def compute_rows(execution: "pa.ChunkedArray", *columns: "pa.ChunkedArray") -> "pa.Array":
         compute = _import_function(function.compute)
         select_execution(execution[0].as_py() if len(execution) else None)
         rows: list[Mapping[str, Any] | None] = []
         with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
-            for arguments in zip(*map(iterate_values, columns), strict=True):
+            for arguments in zip(*map(iterate_python_values, columns), strict=True):
                 raise_if_stopped()
                 rows.append(compute(*arguments))
         return to_struct_array(function.outputs, rows)
@@ -85,7 +85,7 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Ar
     return compute_rows
 
 
-def _import_function(path: str) -> Callable[..., Mapping[str, Any] | None]:
-    module, _, name = path.partition(":")
+def _import_function(import_path: str) -> Callable[..., Mapping[str, Any] | None]:
+    module, _, name = import_path.partition(":")
     function: Callable[..., Mapping[str, Any] | None] = getattr(importlib.import_module(module), name)
     return function

@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -45,6 +45,13 @@ _CLOUD = {
 """Metadata of the public cloud, which clients read before they request a token; the emulator ignores the token."""
 
 _LOGGER = logging.getLogger(__name__)
+
+
+class _HttpReply(NamedTuple):
+    """HTTP status and JSON body of a reply."""
+
+    status: int
+    body: bytes
 
 
 class _CallerDisconnectedError(Exception):
@@ -91,19 +98,19 @@ class Application:
             status, body = 500, render_error_document(internal_error(), request_id)
         await _send_reply(send, status, body, request_id)
 
-    async def _route_request(self, route: str, receive: Receive, request_id: str) -> tuple[int, bytes]:
+    async def _route_request(self, route: str, receive: Receive, request_id: str) -> _HttpReply:
         match route:
             case "POST /v2/rest/query":
-                return 200, await self._handle_query(receive, request_id)
+                return _HttpReply(200, await self._handle_query(receive, request_id))
             case "POST /v1/rest/mgmt":
-                return 200, await self._handle_command(receive)
+                return _HttpReply(200, await self._handle_ingest_command(receive))
             case "GET /v1/rest/auth/metadata":
-                return 200, orjson.dumps(_CLOUD)
+                return _HttpReply(200, orjson.dumps(_CLOUD))
             case "GET /healthz":
-                healthy, document = await self._monitor.read_health_and_details()
-                return 200 if healthy else 503, orjson.dumps(document)
+                health = await self._monitor.check_health()
+                return _HttpReply(200 if health.is_healthy else 503, orjson.dumps(health.details))
             case "GET /stats":
-                return 200, orjson.dumps(await self._monitor.read_stats())
+                return _HttpReply(200, orjson.dumps(await self._monitor.read_stats()))
         raise QueryError(
             status=404,
             code="NotFound",
@@ -118,29 +125,31 @@ class Application:
             raise bad_request_error("property `csl` of the request must be a string with the text of the query")
         if database not in (None, "", self._database):
             raise unknown_database_error(str(database))
-        properties = _parse_properties(request.get("properties"))
+        properties = _parse_request_properties(request.get("properties"))
         options = parse_request_options(_get_object_property(properties, "Options"))
-        return await self._run_query(receive, text, _get_object_property(properties, "Parameters"), options, request_id)
+        return await self._run_query_and_render_result(
+            receive, text, _get_object_property(properties, "Parameters"), options, request_id
+        )
 
-    async def _handle_command(self, receive: Receive) -> bytes:
+    async def _handle_ingest_command(self, receive: Receive) -> bytes:
         request = _parse_json_object(await _read_body(receive))
         text = request.get("csl")
         if self._ingestion is None or not isinstance(text, str):
             raise not_read_only_error()
         # A command is not cancelled if the caller disconnects: its rows are ingested completely or not at all.
-        return await asyncio.shield(asyncio.to_thread(self._ingestion.execute_command, text))
+        return await asyncio.shield(asyncio.to_thread(self._ingestion.execute_ingest_command, text))
 
-    async def _run_query(
-        self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
+    async def _run_query_and_render_result(
+        self, receive: Receive, kql_text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
     ) -> bytes:
         """Run a query, or use a cached result if the request accepts its age; return the result as JSON frames."""
         origin = ResultOrigin(request_id, datetime.now(UTC))
-        key = self._results.create_key(text, parameters, options) if options.cached_seconds else None
+        key = self._results.create_key(kql_text, parameters, options) if options.cached_seconds else None
         if key is not None and not options.refresh_cache:
             cached = self._results.find(key, timedelta(seconds=options.cached_seconds))
             if cached is not None:
                 return render_data_set(cached.result, request_id, cached.origin)
-        running = self._engine.run_query(text, parameters, options)
+        running = self._engine.run_query(kql_text, parameters, options)
         result = await _await_query_while_connected(receive, asyncio.ensure_future(running))
         if key is not None:
             self._results.store(key, CachedQueryResult(result, origin))
@@ -203,7 +212,7 @@ def _parse_json_object(body: bytes) -> Mapping[str, Any]:
     return document
 
 
-def _parse_properties(value: Any) -> Mapping[str, Any]:
+def _parse_request_properties(value: Any) -> Mapping[str, Any]:
     """Parse the request properties; clients may send them as a string with JSON text inside the JSON body."""
     if value in (None, ""):
         return {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no part of this project
 
@@ -10,6 +11,13 @@ from emulators.kusto.extensions.several_results import MAX_RESULTS
 
 _OTHER_STATEMENTS = frozenset({"let", "set", "declare", "alias", "restrict"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+class StatementSpan(NamedTuple):
+    """Indexes of the first character of a query statement, and of the character after its end."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +36,8 @@ class ResultPlace:
 FIRST_RESULT = ResultPlace()
 
 
-def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the start and end of each query statement, as character positions in the text.
+def list_statement_spans(tokens: Sequence[Token]) -> list[StatementSpan]:
+    """Return the span of each query statement in the text.
 
     Args:
         tokens: tokens of the text without comments and white space.
@@ -38,7 +46,7 @@ def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
         QueryError: the text has too many query statements.
     """
     found = [
-        (statement[0].start, statement[-1].stop + 1)
+        StatementSpan(statement[0].start, statement[-1].stop + 1)
         for statement in _iterate_statements(tokens)
         if statement[0].text.lower() not in _OTHER_STATEMENTS
     ]
@@ -47,16 +55,16 @@ def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     return found
 
 
-def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], chosen: int) -> str:
+def blank_other_statements(kql_text: str, spans: Sequence[StatementSpan], chosen_index: int) -> str:
     """Replace all query statements except one by blanks, so that positions in the text do not change.
 
-    ``statements`` are the spans from `list_statement_spans`; ``chosen`` is the index of the statement that remains.
+    ``chosen_index`` is the index of the statement that remains.
     """
-    for index, (start, end) in enumerate(statements):
-        if index != chosen:
-            blanks = "".join(each if each == "\n" else " " for each in text[start:end])
-            text = text[:start] + blanks + text[end:]
-    return text
+    for index, (start, end) in enumerate(spans):
+        if index != chosen_index:
+            blanks = "".join(each if each == "\n" else " " for each in kql_text[start:end])
+            kql_text = kql_text[:start] + blanks + kql_text[end:]
+    return kql_text
 
 
 def _iterate_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:

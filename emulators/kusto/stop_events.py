@@ -40,9 +40,9 @@ def bind_stop_event(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: thre
         del _STOPPED[number]
 
 
-def select_execution(number: int | None) -> None:
+def select_execution(execution_number: int | None) -> None:
     """Select the execution that `raise_if_stopped` checks in the current thread; None if there is no execution."""
-    _CURRENT.stopped = None if number is None else _STOPPED.get(number)
+    _CURRENT.stopped = None if execution_number is None else _STOPPED.get(execution_number)
 
 
 def raise_if_stopped() -> None:

@@ -30,6 +30,9 @@ from emulators.kusto.sandbox import abort_process
 from emulators.kusto.schema import COLUMN_LIST, COLUMNS, RAW_TABLE
 from shared.timestamps import parse_rfc3339
 
+type MessageKey = tuple[int, int]
+"""Hash of a message's connection and message id: its higher and lower 64 bits."""
+
 type Keys = npt.NDArray[np.uint64]
 """Array with a row for each key: the higher and the lower 64 bits of the hash."""
 
@@ -123,9 +126,9 @@ class RecentKeys:
         """Remove the filters of periods that ended before the given time."""
         self._generations = [each for each in self._generations if each.stored.newest >= instant]
 
-    def _get_or_create_generation(self, stored: TimeRange) -> _Generation:
+    def _get_or_create_generation(self, time_range: TimeRange) -> _Generation:
         if not self._generations or self._generations[-1].count >= self._capacity:
-            self._generations.append(_Generation(np.zeros(self._filter_bits // 8, dtype=np.uint8), 0, stored))
+            self._generations.append(_Generation(np.zeros(self._filter_bits // 8, dtype=np.uint8), 0, time_range))
         return self._generations[-1]
 
     def _set_bits(self, bits: npt.NDArray[np.uint8], keys: Keys) -> None:
@@ -146,9 +149,9 @@ class RecentKeys:
         return (keys[:, 0:1] + steps * odd) & np.uint64(self._filter_bits - 1)
 
 
-def to_key_array(pairs: Iterable[tuple[int, int]]) -> Keys:
-    """Convert 128-bit keys, given as pairs of the higher and lower 64 bits, to a NumPy array."""
-    return np.array(list(pairs), dtype=np.uint64).reshape(-1, 2)
+def to_numpy_keys(keys: Iterable[MessageKey]) -> Keys:
+    """Convert message keys to a NumPy array."""
+    return np.array(list(keys), dtype=np.uint64).reshape(-1, 2)
 
 
 def _to_bit_masks(bit_positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
@@ -191,11 +194,11 @@ class TelemetryRow:
     """Row of the table ``Telemetry``: one telemetry event (impulse).
 
     Attributes:
-        key: 128-bit hash of connection and message id, which detects duplicates, as two integers of 64 bits.
+        key: hash of connection and message id, which detects duplicates.
         values: cells in the order of ``COLUMNS``; times are naive UTC datetimes, dynamic values are JSON text.
     """
 
-    key: tuple[int, int]
+    key: MessageKey
     values: tuple[datetime, str, str, str, str, str]
 
 
@@ -237,7 +240,7 @@ class TelemetryStore:
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
-    def append_events(
+    def append_events_and_count_new_rows(
         self,
         partition: str,
         offset: Offset,
@@ -259,7 +262,7 @@ class TelemetryStore:
         """
         self._connection.begin()
         try:
-            added = self._insert_rows(rows, now) if rows else 0
+            added = self._insert_and_count_new_rows(rows, now) if rows else 0
             self._insert_rejected_events(partition, rejected, now)
             self._connection.execute(
                 "INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?, ?)", [partition, offset.sequence, offset.newest]
@@ -270,7 +273,7 @@ class TelemetryStore:
             raise
         return added
 
-    def ingest_file_rows(self, tag: str, rows: pa.RecordBatchReader, now: datetime) -> bool:
+    def try_ingest_file_rows(self, tag: str, rows: pa.RecordBatchReader, now: datetime) -> bool:
         """Insert the rows of a file in one transaction, unless rows with the same tag were inserted before.
 
         Args:
@@ -319,7 +322,7 @@ class TelemetryStore:
             [MAX_REJECTED_EVENTS],
         )
 
-    def delete_rows_ingested_before(self, ingested_before: datetime) -> int:
+    def delete_and_count_rows_ingested_before(self, ingested_before: datetime) -> int:
         """Delete up to ``MAX_DELETED_ROWS`` rows that were ingested before a time; return the number of deleted rows.
 
         Args:
@@ -332,12 +335,12 @@ class TelemetryStore:
         ).fetchone()
         return int(deleted[0]) if deleted else 0
 
-    def _insert_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
+    def _insert_and_count_new_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
         recent = self._recent = self._recent or self._load_recent_keys(now)
         copies = self._find_stored_keys(recent, rows, now)
         rows = [row for row in rows if row.key not in copies]
         # Before the commit: after a rollback, a key that is not stored only costs a search.
-        recent.add(to_key_array(row.key for row in rows), TimeRange(now, now))
+        recent.add(to_numpy_keys(row.key for row in rows), TimeRange(now, now))
         self._connection.register("arrived", _to_arrow_table(rows))
         insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
         self._connection.execute(insertion, [now])
@@ -348,9 +351,9 @@ class TelemetryStore:
 
     def _find_stored_keys(
         self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
-    ) -> frozenset[tuple[int, int]]:
+    ) -> frozenset[MessageKey]:
         """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""
-        found, stored = recent.flag_possibly_stored_keys(to_key_array(row.key for row in rows))
+        found, stored = recent.flag_possibly_stored_keys(to_numpy_keys(row.key for row in rows))
         if stored is None:
             return frozenset()
         keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]
@@ -388,7 +391,7 @@ def _to_arrow_table(rows: Sequence[TelemetryRow]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=_ROWS)
 
 
-def row_from_impulse(body: bytes) -> TelemetryRow | None:
+def row_from_impulse_if_routed(body: bytes) -> TelemetryRow | None:
     """Convert the JSON text of a telemetry event (impulse) to a row; return None if it belongs to no data connection.
 
     Raises:
@@ -414,7 +417,7 @@ def row_from_impulse(body: bytes) -> TelemetryRow | None:
     return TelemetryRow(_hash_message_key(connection, message_id), values)
 
 
-def _hash_message_key(connection: str, message_id: str) -> tuple[int, int]:
+def _hash_message_key(connection: str, message_id: str) -> MessageKey:
     text = f"{len(connection)}:{connection}{message_id}".encode()
     high, low = _KEY.unpack(hashlib.blake2b(text, digest_size=_KEY.size).digest())
     return high, low

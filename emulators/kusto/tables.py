@@ -18,11 +18,14 @@ _LOGGER = logging.getLogger(__name__)
 _SAMPLE_ROWS = 1000
 
 
+type ColumnNameAndDuckdbType = tuple[str, str]
+
+
 class UnusableFolderError(Exception):
     """The data folder cannot be served; the message contains the reason."""
 
 
-def create_parquet_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
+def create_parquet_views_and_list_files(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     """Create a DuckDB view for each ``*.parquet`` file of a folder and return the files.
 
     A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Timestamps with a time zone are
@@ -41,7 +44,7 @@ def create_parquet_views(connection: duckdb.DuckDBPyConnection, folder: Path) ->
                 f"{file.name} and {seen[file.stem.casefold()].name} differ only in letter case; rename one of the files"
             )
         seen[file.stem.casefold()] = file
-        _create_view(connection, file)
+        _create_parquet_view(connection, file)
     return [file.resolve() for file in files]
 
 
@@ -54,21 +57,24 @@ def _has_valid_table_name(file: Path) -> bool:
     return False
 
 
-def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def read_columns_by_table(
+    connection: duckdb.DuckDBPyConnection, table_names: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
     """Return the column names of each table, in the table's order, by table name."""
     return {
-        table: [name for name, _ in _list_columns_with_types(connection, _quote_identifier(table))] for table in tables
+        table: [name for name, _ in _list_columns_with_types(connection, _quote_identifier(table))]
+        for table in table_names
     }
 
 
-def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
+def read_type_by_column(connection: duckdb.DuckDBPyConnection, table_names: Sequence[str]) -> Mapping[str, str]:
     """Return the DuckDB type by column name, for columns that have the same type in all tables.
 
     In an in-memory table, a DOUBLE column without NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL can sort
     its values.
     """
     types: dict[str, set[str]] = {}
-    for table in tables:
+    for table in table_names:
         columns = _list_columns_with_types(connection, _quote_identifier(table))
         plain = _find_columns_without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
         for name, kind in columns:
@@ -79,17 +85,19 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
     return {name: kinds.pop() for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
+def _find_columns_without_nan(
+    connection: duckdb.DuckDBPyConnection, table_name: str, columns: Sequence[str]
+) -> set[str]:
     """Return the columns of an in-memory table that contain no NaN; none for a file, because its content can change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
-    if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
+    if not columns or connection.execute(query, [LOADED, table_name]).fetchone() is None:
         return set()
     tests = ", ".join(f"coalesce(bool_or(isnan({_quote_identifier(name)})), false)" for name in columns)
-    found = connection.execute(f"SELECT {tests} FROM {_quote_identifier(table)}").fetchone() or ()  # noqa: S608  quoted names
+    found = connection.execute(f"SELECT {tests} FROM {_quote_identifier(table_name)}").fetchone() or ()  # noqa: S608  quoted names
     return {name for name, has_nan in zip(columns, found, strict=True) if not has_nan}
 
 
-def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+def _create_parquet_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     source = "read_parquet('" + str(file.resolve()).replace("'", "''") + "')"
     description = _list_columns_with_types(connection, source)
     texts = [name for name, kind in description if kind == "VARCHAR"]
@@ -105,23 +113,25 @@ def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     connection.execute(view)
 
 
-def _list_columns_with_types(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
-    query = f"DESCRIBE SELECT * FROM {source}"  # noqa: S608  the caller quotes
+def _list_columns_with_types(connection: duckdb.DuckDBPyConnection, source_sql: str) -> list[ColumnNameAndDuckdbType]:
+    query = f"DESCRIBE SELECT * FROM {source_sql}"  # noqa: S608  the caller quotes
     return [(row[0], row[1]) for row in connection.execute(query).fetchall()]
 
 
-def _find_json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
+def _find_json_columns(
+    connection: duckdb.DuckDBPyConnection, source_sql: str, text_columns: Sequence[str]
+) -> list[str]:
     """Return the text columns that contain only JSON objects or arrays.
 
     All rows of a column are read only if its first rows contain only JSON objects or arrays, because reading takes
     time.
     """
-    sample = f"(SELECT * FROM {source} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
-    sampled = _filter_json_columns(connection, sample, texts)
-    return _filter_json_columns(connection, source, sampled)
+    sample = f"(SELECT * FROM {source_sql} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
+    sampled = _filter_json_columns(connection, sample, text_columns)
+    return _filter_json_columns(connection, source_sql, sampled)
 
 
-def _filter_json_columns(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str]) -> list[str]:
+def _filter_json_columns(connection: duckdb.DuckDBPyConnection, source_sql: str, columns: Sequence[str]) -> list[str]:
     if not columns:
         return []
     tests = ", ".join(
@@ -129,7 +139,7 @@ def _filter_json_columns(connection: duckdb.DuckDBPyConnection, source: str, col
         f"AND substr(ltrim({_quote_identifier(name)}), 1, 1) IN ('{{', '[')), false)"
         for name in columns
     )
-    row = connection.execute(f"SELECT {tests} FROM {source}").fetchone()  # noqa: S608  every name is quoted
+    row = connection.execute(f"SELECT {tests} FROM {source_sql}").fetchone()  # noqa: S608  every name is quoted
     return [name for name, is_json in zip(columns, row or (), strict=True) if is_json]
 
 
@@ -143,7 +153,9 @@ _MEMORY_DIVISOR = 4
 """Tables are loaded up to a total uncompressed size of the engine's memory divided by this number."""
 
 
-def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], memory_bytes: int) -> None:
+def load_tables_into_memory(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Path], engine_memory_bytes: int
+) -> None:
     """Load Parquet files into memory, smallest first, until a quarter of the engine's memory is used.
 
     The view of a loaded file then reads the table in memory, and later changes of the file have no effect. DuckDB
@@ -152,11 +164,11 @@ def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], me
     Args:
         connection: connection to the database, which has a view for each file.
         files: the Parquet files to load.
-        memory_bytes: memory limit of the query engine.
+        engine_memory_bytes: memory limit of the query engine.
     """
     connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")
-    available = memory_bytes // _MEMORY_DIVISOR
-    for size, file in sorted((_read_uncompressed_size(connection, file), file) for file in files):
+    available = engine_memory_bytes // _MEMORY_DIVISOR
+    for size, file in sorted((_read_uncompressed_bytes(connection, file), file) for file in files):
         available -= size
         if available < 0:
             break
@@ -166,7 +178,7 @@ def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], me
         connection.execute(f"FORCE CHECKPOINT {LOADED}")  # compresses the new table
 
 
-def _read_uncompressed_size(connection: duckdb.DuckDBPyConnection, file: Path) -> int:
+def _read_uncompressed_bytes(connection: duckdb.DuckDBPyConnection, file: Path) -> int:
     query = "SELECT coalesce(sum(total_uncompressed_size), 0) FROM parquet_metadata(?)"
     row = connection.execute(query, [str(file)]).fetchone()
     return int(row[0]) if row else 0

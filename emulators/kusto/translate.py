@@ -23,7 +23,7 @@ from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
 from emulators.kusto.discovery import Rows, bind_rows_and_find_next_query
-from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
+from emulators.kusto.errors import LineAndColumn, QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.pipeline import bind_table_columns
@@ -76,10 +76,10 @@ class Translation:
 
 
 def translate(
-    text: str,
-    schema: Mapping[str, Sequence[str]],
+    kql_text: str,
+    columns_by_table: Mapping[str, Sequence[str]],
     discovery_rows: Sequence[Rows] = (),
-    types: Mapping[str, str] | None = None,
+    type_by_column: Mapping[str, str] | None = None,
     result_place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
     """Translate a KQL query to SQL.
@@ -90,68 +90,73 @@ def translate(
     Call this only in a process that can be killed, because some short queries require unlimited time and memory.
 
     Args:
-        text: KQL text of the query.
-        schema: columns, in order, of each table that the query may read.
+        kql_text: KQL text of the query.
+        columns_by_table: columns, in order, of each table that the query may read.
         discovery_rows: rows of the discovery queries that have run to find output columns (see
             ``emulators.kusto.discovery``).
-        types: DuckDB type by column name; only columns that have the same type in all tables.
+        type_by_column: DuckDB type by column name; only columns that have the same type in all tables.
         result_place: the result to translate, if the query has several.
 
     Raises:
         QueryError: the text is not a query, is invalid, or contains an unsupported construct.
     """
-    if is_control_command(text):
+    if is_control_command(kql_text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate_statement(text, schema, discovery_rows, types or {}, result_place)
+        return _translate_statement(kql_text, columns_by_table, discovery_rows, type_by_column or {}, result_place)
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
-        raise find_and_add_position(error, text) from error
+        raise find_and_add_position(error, kql_text) from error
     except KqlError as error:
-        command = _find_position_of_control_command(_tokenize(text)) if isinstance(error, KqlSyntaxError) else None
+        command = _find_position_of_control_command(_tokenize(kql_text)) if isinstance(error, KqlSyntaxError) else None
         raise (
-            not_read_only_error(command) if command else find_and_add_position(error_from_translator(error, text), text)
+            not_read_only_error(command)
+            if command
+            else find_and_add_position(error_from_translator(error, kql_text), kql_text)
         ) from error
 
 
 def _translate_statement(
-    text: str,
-    schema: Mapping[str, Sequence[str]],
+    kql_text: str,
+    columns_by_table: Mapping[str, Sequence[str]],
     discovery_rows: Sequence[Rows],
-    types: Mapping[str, str],
+    type_by_column: Mapping[str, str],
     result_place: ResultPlace,
 ) -> Translation:
-    tokens = _tokenize(text)
+    tokens = _tokenize(kql_text)
     reject_mistranslated_tokens(tokens)
     statements = list_statement_spans(tokens)
     if len(statements) > 1:
         command = _find_position_of_control_command(tokens)
         if command is not None:
             raise not_read_only_error(command)
-        text = blank_other_statements(text, statements, result_place.statement)
+        kql_text = blank_other_statements(kql_text, statements, result_place.statement)
     with bind_selected_result(result_place.part):
-        translation = _translate_query(text, schema, discovery_rows, types)
+        translation = _translate_query(kql_text, columns_by_table, discovery_rows, type_by_column)
     return replace(translation, statements=max(1, len(statements)), approximations=list_approximate_functions(tokens))
 
 
 def _translate_query(
-    text: str, schema: Mapping[str, Sequence[str]], discovery_rows: Sequence[Rows], types: Mapping[str, str]
+    kql_text: str,
+    columns_by_table: Mapping[str, Sequence[str]],
+    discovery_rows: Sequence[Rows],
+    type_by_column: Mapping[str, str],
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
-        with collect_annotations() as rendered, bind_table_columns(schema):
-            query, end = split_off_result_marker(lower(text))
+        with collect_annotations() as rendered, bind_table_columns(columns_by_table):
+            query, end = split_off_result_marker(lower(kql_text))
         if pinned.moment is not None:
             raise unsupported_error("set query_now")
-        check_sources(query, schema)
+        check_sources(query, columns_by_table)
         reject_mistranslated_constructs(query)
         check_nesting_depth(query)
         with (
-            bind_known_types(query, types),
-            bind_rows_and_find_next_query(query, discovery_rows, schema) as next_discovery,
+            bind_known_types(query, type_by_column),
+            bind_rows_and_find_next_query(query, discovery_rows, columns_by_table) as next_discovery,
         ):
-            tables = {table: list(columns) for table, columns in schema.items()}
+            tables = {table: list(columns) for table, columns in columns_by_table.items()}
             sql = to_sql(next_discovery.query if next_discovery else query, tables)
             if rendered and next_discovery is None:
                 _check_visualization(rendered[-1], query, tables)
@@ -169,9 +174,11 @@ def _translate_query(
     )
 
 
-def _check_visualization(annotation: Mapping[str, Any], query: ir.Query, tables: dict[str, list[str]]) -> None:
+def _check_visualization(
+    chart_properties: Mapping[str, Any], query: ir.Query, columns_by_table: dict[str, list[str]]
+) -> None:
     with contextlib.suppress(KqlError):  # the library does not know the columns, so that nothing can be checked
-        check_annotation_columns(annotation, output_columns(query, tables))
+        check_annotation_columns(chart_properties, output_columns(query, columns_by_table))
 
 
 def _to_declaration(declared: ParameterDeclaration) -> Declaration:
@@ -189,14 +196,14 @@ def _format_default_value(default: Any) -> str | None:
     return str(default)
 
 
-def _tokenize(text: str) -> list[Token]:
+def _tokenize(kql_text: str) -> list[Token]:
     """Return the tokens of a KQL text, without comments and white space."""
-    lexer = KqlLexer(InputStream(text))
+    lexer = KqlLexer(InputStream(kql_text))
     lexer.removeErrorListeners()
     return [token for token in lexer.getAllTokens() if token.channel == Token.DEFAULT_CHANNEL]
 
 
-def _find_position_of_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
+def _find_position_of_control_command(tokens: Sequence[Token]) -> LineAndColumn | None:
     """Return line and column of the first control command (statement that starts with a dot); None if there is none."""
     begins = True
     for token in tokens:

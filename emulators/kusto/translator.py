@@ -49,13 +49,13 @@ class Translator:
 
     def __init__(
         self,
-        schema: Mapping[str, Sequence[str]],
-        types: Mapping[str, str],
+        columns_by_table: Mapping[str, Sequence[str]],
+        type_by_column: Mapping[str, str],
         *,
         forked: ForkedTranslator | None = None,
     ) -> None:
-        self._schema = schema
-        self._types = types
+        self._schema = columns_by_table
+        self._types = type_by_column
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
         self._slow: OrderedDict[str, bool] = OrderedDict()
@@ -74,14 +74,14 @@ class Translator:
         await self._long.kill_process()
 
     async def translate(
-        self, text: str, discovery_rows: Sequence[Rows] = (), result_place: ResultPlace = FIRST_RESULT
+        self, kql_text: str, discovery_rows: Sequence[Rows] = (), result_place: ResultPlace = FIRST_RESULT
     ) -> Translation:
         """Translate a KQL text, or return its cached translation.
 
         If the call is cancelled, the process that is translating the text is replaced.
 
         Args:
-            text: KQL text of the query.
+            kql_text: KQL text of the query.
             discovery_rows: rows of the discovery queries that have run to find output columns (see
                 ``emulators.kusto.discovery``).
             result_place: the result to translate, if the query has several.
@@ -90,48 +90,53 @@ class Translator:
             QueryError: the text cannot be translated.
         """
         further = [discovery_rows, result_place] if discovery_rows or result_place != FIRST_RESULT else []
-        key = f"{text}\0{orjson.dumps(further).decode()}" if further else text
+        key = f"{kql_text}\0{orjson.dumps(further).decode()}" if further else kql_text
         cached = self._cache.get(key)
         if cached is not None:
             self._cache.move_to_end(key)
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_translator_process(text, discovery_rows, result_place)
+        translation = await self._translate_in_translator_process(kql_text, discovery_rows, result_place)
         self._store_translation(key, translation)
         return translation
 
     async def _translate_in_translator_process(
-        self, text: str, discovery_rows: Sequence[Rows], result_place: ResultPlace
+        self, kql_text: str, discovery_rows: Sequence[Rows], result_place: ResultPlace
     ) -> Translation:
-        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": discovery_rows, "types": self._types}
+        request: dict[str, Any] = {
+            "text": kql_text,
+            "schema": self._schema,
+            "found": discovery_rows,
+            "types": self._types,
+        }
         request["place"] = [result_place.statement, result_place.part]
-        if len(text) <= SHORT_CHARACTERS:
+        if len(kql_text) <= SHORT_CHARACTERS:
             async with self._short.lock:
                 # If several callers wait with the same slow text, only the first tries it in this process.
-                reply = {"late": True} if text in self._slow else None
+                reply = {"late": True} if kql_text in self._slow else None
                 reply = reply or await _request_translation(self._short, request | {"seconds": SHORT_SECONDS})
             if not reply.get("late"):
                 return _to_translation(reply)
-            self._record_slow_query_text(text, timed_out=False)
+            self._record_slow_query_text(kql_text, timed_out=False)
         async with self._long.lock:
-            if self._slow.get(text):
+            if self._slow.get(kql_text):
                 raise _build_too_slow_error()
             reply = await _request_translation(self._long, request)
         if reply.get("late"):
-            self._record_slow_query_text(text, timed_out=True)
+            self._record_slow_query_text(kql_text, timed_out=True)
         return _to_translation(reply)
 
-    def _record_slow_query_text(self, text: str, *, timed_out: bool) -> None:
-        self._slow[text] = self._slow.get(text, False) or timed_out
+    def _record_slow_query_text(self, kql_text: str, *, timed_out: bool) -> None:
+        self._slow[kql_text] = self._slow.get(kql_text, False) or timed_out
         if len(self._slow) > MAX_SLOW_TEXTS:
             self._slow.popitem(last=False)
 
-    def _store_translation(self, text: str, translation: Translation) -> None:
-        self._cached_characters += _count_cached_characters(text, translation) - _count_cached_characters(
-            text, self._cache.pop(text, None)
+    def _store_translation(self, kql_text: str, translation: Translation) -> None:
+        self._cached_characters += _count_cached_characters(kql_text, translation) - _count_cached_characters(
+            kql_text, self._cache.pop(kql_text, None)
         )
-        self._cache[text] = translation
+        self._cache[kql_text] = translation
         while len(self._cache) > MAX_CACHED_TRANSLATIONS or self._cached_characters > MAX_CACHED_CHARACTERS:
             oldest, dropped = self._cache.popitem(last=False)
             self._cached_characters -= _count_cached_characters(oldest, dropped)

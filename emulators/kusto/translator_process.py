@@ -20,7 +20,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import orjson
 from duckdb_kql import ir, lower
@@ -69,6 +69,13 @@ class ForkedTranslator:
     connection: socket.socket
 
 
+class _Reply(NamedTuple):
+    """Encoded reply to a request, and whether this process can accept further requests."""
+
+    body: bytes
+    is_process_reusable: bool = True
+
+
 def fork_translator() -> ForkedTranslator | None:
     """Fork a translator process.
 
@@ -88,7 +95,7 @@ def fork_translator() -> ForkedTranslator | None:
     return ForkedTranslator(pid, connection)
 
 
-def _run_forked_process(connection: int) -> NoReturn:
+def _run_forked_process(socket_descriptor: int) -> NoReturn:
     """Reply to the translation requests from a socket, then end this process.
 
     The socket replaces standard input and output. Otherwise this process would keep the pipes of the engine open after
@@ -97,9 +104,9 @@ def _run_forked_process(connection: int) -> NoReturn:
     status = 1
     try:
         for descriptor in (_STANDARD_INPUT, _STANDARD_OUTPUT):
-            os.dup2(connection, descriptor)
-        if connection > _STANDARD_OUTPUT:
-            os.close(connection)
+            os.dup2(socket_descriptor, descriptor)
+        if socket_descriptor > _STANDARD_OUTPUT:
+            os.close(socket_descriptor)
         with open(_STANDARD_INPUT, "rb") as requests, open(_STANDARD_OUTPUT, "wb") as replies:
             _reply_to_requests(requests, replies)
         status = 0
@@ -122,15 +129,15 @@ def _reply_to_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     patch_translator_library()
     install_sql_length_check()
     for extension in EXTENSIONS:
-        extension.install_extension()
+        extension.install_into_translator()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
-    while request := _receive_request(requests):
+    while request := _read_next_request_if_any(requests):
         signal.alarm(ORPHAN_SECONDS)
-        reply, can_continue = _build_reply_and_test_if_reusable(request)
+        reply, is_process_reusable = _build_reply(request)
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
-        if not can_continue:
+        if not is_process_reusable:
             return
 
 
@@ -138,7 +145,7 @@ def _raise_out_of_time(_number: int, _frame: object) -> None:
     raise _OutOfTimeError
 
 
-def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
+def _read_next_request_if_any(stream: BinaryIO) -> dict[str, Any] | None:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -146,21 +153,20 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _build_reply_and_test_if_reusable(request: Mapping[str, Any]) -> tuple[bytes, bool]:
-    """Translate a KQL text; return the encoded reply, and False if this process cannot accept more requests."""
+def _build_reply(request: Mapping[str, Any]) -> _Reply:
+    """Translate a KQL text, or build the reply with the error."""
     try:
-        return _encode_reply(_translate_with_time_limit(request)), True
+        return _Reply(_encode_reply(_translate_with_time_limit(request)))
     except _OutOfTimeError:
-        return _encode_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
+        return _Reply(_encode_error_reply(too_complex_error("the query takes too long to translate"), is_late=True))
     except QueryError as error:
-        return _encode_error_reply(error), True
+        return _Reply(_encode_error_reply(error))
     except MemoryError:
-        return _encode_error_reply(
-            too_complex_error("the query is too complex; its translation exceeds the memory limit")
-        ), False
+        out_of_memory = too_complex_error("the query is too complex; its translation exceeds the memory limit")
+        return _Reply(_encode_error_reply(out_of_memory), is_process_reusable=False)
     except Exception:  # the library parses hostile text; a defect must fail only this query
         _LOGGER.exception("a query could not be translated")
-        return _encode_error_reply(untranslatable_error()), True
+        return _Reply(_encode_error_reply(untranslatable_error()))
 
 
 def _translate_with_time_limit(request: Mapping[str, Any]) -> Translation:
@@ -177,8 +183,8 @@ def _encode_reply(translation: Translation) -> bytes:
     return orjson.dumps(dataclasses.asdict(translation) | {"slots": sorted(translation.slots)})
 
 
-def _encode_error_reply(error: QueryError, *, late: bool = False) -> bytes:
-    return orjson.dumps({"error": error.to_constructor_arguments(), "late": late})
+def _encode_error_reply(error: QueryError, *, is_late: bool = False) -> bytes:
+    return orjson.dumps({"error": error.to_constructor_arguments(), "late": is_late})
 
 
 def patch_translator_library() -> None:
@@ -187,11 +193,11 @@ def patch_translator_library() -> None:
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
-    lower._lower_head = _patch_convert_pipeline(lower._lower_head)  # noqa: SLF001
-    rendering.render_operator = _patch_render_operator(rendering.render_operator)
+    lower._lower_head = _build_patched_convert_pipeline(lower._lower_head)  # noqa: SLF001
+    rendering.render_operator = _build_patched_render_operator(rendering.render_operator)
 
 
-def _patch_convert_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _build_patched_convert_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         inner = lower._unparenthesize(first_node)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
@@ -202,7 +208,7 @@ def _patch_convert_pipeline(library_function: Callable[..., ir.Query]) -> Callab
     return convert_pipeline
 
 
-def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
+def _build_patched_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, ir.ProjectRename) and input_columns is not None:
             for old, _ in op.renames:

@@ -17,11 +17,13 @@ from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameS
 from emulators.web_pubsub.upstream import HttpUpstream
 from shared.observability.logs import configure_json_logs
 
+type ExitCode = int
+
 _MIN_KEY_BYTES = 32
 _GRACE_SECONDS = 3
 
 
-def main() -> int:
+def main() -> ExitCode:
     """Parse the command line and serve the emulator until it is stopped; return 0, or 1 if the port is in use."""
     arguments = _build_parser().parse_args()
     configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
@@ -101,7 +103,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=8089, help="port on 127.0.0.1; 0 selects a free one")
     parser.add_argument(
         "--access-key",
-        type=_parse_key,
+        type=_parse_access_key,
         default=os.environ.get("WEB_PUBSUB_ACCESS_KEY"),
         required="WEB_PUBSUB_ACCESS_KEY" not in os.environ,
         help="signs access tokens and events, at least 32 bytes (WEB_PUBSUB_ACCESS_KEY)",
@@ -119,7 +121,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parse_key(text: str) -> str:
+def _parse_access_key(text: str) -> str:
     if len(text.encode()) < _MIN_KEY_BYTES:
         raise argparse.ArgumentTypeError(f"the access key must have at least {_MIN_KEY_BYTES} bytes")
     return text

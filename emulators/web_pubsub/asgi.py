@@ -19,12 +19,12 @@ def read_headers(scope: Message) -> dict[str, list[str]]:
     return headers
 
 
-def read_query(scope: Message) -> dict[str, list[str]]:
+def read_query_parameters(scope: Message) -> dict[str, list[str]]:
     """Return all values of each query parameter, by name; empty values are included."""
     return parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
-def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
+def find_bearer_token(headers: dict[str, list[str]]) -> str | None:
     """Return the token of the header ``Authorization: Bearer``; None if the request has no such header."""
     for value in headers.get("authorization", ()):
         scheme, _, token = value.partition(" ")

@@ -7,16 +7,17 @@ import contextlib
 import uuid
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
+from enum import Enum, auto
 from typing import Protocol
 
 import orjson
 from pydantic import ValidationError
 
-from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_host_and_port, read_query
+from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_host_and_port, read_query_parameters
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
 from emulators.web_pubsub.error_replies import build_error_reply, read_or_create_request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
-from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client, parse_state_expiry
+from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client, find_state_expiry
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.outbox import ClientSocket
 from emulators.web_pubsub.payloads import DataType, Payload
@@ -39,6 +40,14 @@ _INTERNAL_ERROR = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service f
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
+class ClientRequestOutcome(Enum):
+    """Outcome of a client's request."""
+
+    DONE = auto()
+    PERMISSION_MISSING = auto()
+    CONNECTION_CLOSED = auto()
+
+
 class Session(Protocol):
     """Port that handles the messages of one client, according to the client's subprotocol."""
 
@@ -57,7 +66,7 @@ class PlainSession:
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
         """Send a message of the client to the event handler, and the handler's response to the client."""
-        if not self._events.handles_event("message"):
+        if not self._events.has_handler_for_event("message"):
             return
         data_type = DataType.BINARY if text is None else DataType.TEXT
         sent = (data or b"") if text is None else text.encode()
@@ -89,15 +98,11 @@ class JsonSession:
             await self._execute_and_acknowledge(request)
 
     async def _execute_and_acknowledge(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
-        done = await self._execute_request(request)
-        if request.ackId is not None and done is not None:
-            self._acknowledge_request(request.ackId, succeeded=done)
+        outcome = await self._execute_request(request)
+        if request.ackId is not None and outcome is not ClientRequestOutcome.CONNECTION_CLOSED:
+            self._acknowledge_request(request.ackId, succeeded=outcome is ClientRequestOutcome.DONE)
 
-    async def _execute_request(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
-        """Execute a request of the client.
-
-        Return False if the client lacks the permission, None if the connection was closed, else True.
-        """
+    async def _execute_request(self, request: GroupRequest | SendToGroup | EventRequest) -> ClientRequestOutcome:
         match request:
             case GroupRequest():
                 return self._change_group_membership(request)
@@ -106,36 +111,35 @@ class JsonSession:
             case EventRequest():
                 return await self._send_event(request)
 
-    def _change_group_membership(self, request: GroupRequest) -> bool:
-        """Join or leave a group; return False if the client lacks the permission."""
-        if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
-            return False
+    def _change_group_membership(self, request: GroupRequest) -> ClientRequestOutcome:
+        """Join or leave a group."""
+        if not self._connection.permissions.is_granted(Permission.JOIN_LEAVE_GROUP, request.group):
+            return ClientRequestOutcome.PERMISSION_MISSING
         move = self._hub.join_group if request.type == "joinGroup" else self._hub.leave_group
         move(self._connection, request.group)
-        return True
+        return ClientRequestOutcome.DONE
 
-    async def _send_to_group(self, request: SendToGroup) -> bool | None:
-        """Send a message to a group; return the result of :meth:`_execute_request`."""
-        if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
-            return False
-        data = self._encode_data_or_close(request)
+    async def _send_to_group(self, request: SendToGroup) -> ClientRequestOutcome:
+        if not self._connection.permissions.is_granted(Permission.SEND_TO_GROUP, request.group):
+            return ClientRequestOutcome.PERMISSION_MISSING
+        data = self._encode_data_or_close_connection(request)
         if data is None:
-            return None
+            return ClientRequestOutcome.CONNECTION_CLOSED
         payload = Payload(data, request.dataType, request.group, self._connection.user_id)
         excluded = {self._connection.id} if request.noEcho else ()
         await self._hub.deliver(payload, tuple(self._hub.get_group_connections(request.group)), excluded)
-        return True
+        return ClientRequestOutcome.DONE
 
-    async def _send_event(self, request: EventRequest) -> bool | None:
-        """Send an event to the event handler; return the result of :meth:`_execute_request`."""
-        data = self._encode_data_or_close(request)
+    async def _send_event(self, request: EventRequest) -> ClientRequestOutcome:
+        """Send an event to the event handler, if the handler receives events with this name."""
+        data = self._encode_data_or_close_connection(request)
         if data is None:
-            return None
-        if self._events.handles_event(request.event):
+            return ClientRequestOutcome.CONNECTION_CLOSED
+        if self._events.has_handler_for_event(request.event):
             await forward_event(self._connection, self._events, self._subject, request.event, request.dataType, data)
-        return True
+        return ClientRequestOutcome.DONE
 
-    def _encode_data_or_close(self, request: SendToGroup | EventRequest) -> bytes | None:
+    def _encode_data_or_close_connection(self, request: SendToGroup | EventRequest) -> bytes | None:
         """Convert the data of a request to bytes; for data of a wrong type, close the connection and return None."""
         match request.dataType, request.data:
             case DataType.JSON, value:
@@ -166,14 +170,19 @@ class JsonSession:
 
 
 async def forward_event(
-    connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
+    connection: ClientConnection,
+    events: HubEvents,
+    subject: EventSubject,
+    event_name: str,
+    data_type: DataType,
+    data: bytes,
 ) -> None:
     """Send a client's message to the event handler and the handler's response to the client.
 
     If the handler does not respond or rejects the message, close the connection of the client.
     """
     try:
-        response = await events.send_user_event(event, subject, _TYPES[data_type], data)
+        response = await events.send_user_event(event_name, subject, _TYPES[data_type], data)
     except UpstreamError:
         connection.close(POLICY, "the event handler does not respond")
         return
@@ -182,11 +191,11 @@ async def forward_event(
         return
     if "ce-connectionstate" in response.headers:
         connection.state = subject.state = response.headers["ce-connectionstate"]
-        expiry = parse_state_expiry(connection.state)
+        expiry = find_state_expiry(connection.state)
         if expiry is not None:
             connection.close_at(expiry)
     if response.body:
-        connection.send(Payload(response.body, _read_response_data_type(response)))
+        connection.send_and_check_if_wait_needed(Payload(response.body, _read_response_data_type(response)))
 
 
 def _read_response_data_type(response: HandlerResponse) -> DataType:
@@ -204,7 +213,7 @@ async def serve_client(
     await receive()
     connection_id = uuid.uuid4().hex
     try:
-        admission = await authorize_client(scope, connection_id, access_key, events, anonymous=settings.anonymous)
+        admission = await authorize_client(scope, connection_id, access_key, events, allow_anonymous=settings.anonymous)
     except WorkspaceError as error:
         await reject_handshake(scope, send, error)
         return
@@ -220,12 +229,12 @@ async def serve_client(
     forwarded = _encode_headers({k: v for k, v in admission.headers.items() if k in settings.forwarded_headers})
     await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": forwarded})
     connection = _build_connection(scope, connection_id, admission)
-    prelude = settings.prelude(connection, read_query(scope)) if settings.prelude is not None else None
+    prelude = settings.prelude(connection, read_query_parameters(scope)) if settings.prelude is not None else None
     prelude_task = (
         None if prelude is None else asyncio.create_task(_run_prelude_or_close_connection(connection, prelude))
     )
     try:
-        await _serve_connection(connection, admission, receive, hub, events, _read_requested_host(scope))
+        await _serve_connection(connection, admission, receive, hub, events, _read_requested_host_and_port(scope))
     finally:
         if prelude_task is not None:
             prelude_task.cancel()
@@ -270,9 +279,14 @@ def _build_connection(scope: Message, connection_id: str, admission: AcceptedCli
 
 
 async def _serve_connection(
-    connection: ClientConnection, admission: AcceptedClient, receive: Receive, hub: Hub, events: HubEvents, origin: str
+    connection: ClientConnection,
+    admission: AcceptedClient,
+    receive: Receive,
+    hub: Hub,
+    events: HubEvents,
+    host_and_port: str,
 ) -> None:
-    subject = EventSubject(connection.id, connection.user_id, connection.subprotocol, connection.state, origin)
+    subject = EventSubject(connection.id, connection.user_id, connection.subprotocol, connection.state, host_and_port)
     session: Session
     if connection.subprotocol == JSON_SUBPROTOCOL:
         session = JsonSession(connection, hub, events, subject)
@@ -283,14 +297,16 @@ async def _serve_connection(
     connected_task: asyncio.Task[None] | None = None
     reason = ""
     try:
-        connected_task = events.start_notification("connected", subject)
-        reason = await _handle_messages(session, receive)
+        connected_task = events.start_notification_if_handled("connected", subject)
+        reason = await _handle_messages_and_get_close_reason(session, receive)
     finally:
         hub.remove(connection)
-        events.start_notification("disconnected", subject, connected_task, reason=connection.close_reason or reason)
+        events.start_notification_if_handled(
+            "disconnected", subject, connected_task, reason=connection.close_reason or reason
+        )
 
 
-async def _handle_messages(session: Session, receive: Receive) -> str:
+async def _handle_messages_and_get_close_reason(session: Session, receive: Receive) -> str:
     """Handle messages of the client until it disconnects; return the reason that its close frame states."""
     while True:
         message = await receive()
@@ -304,5 +320,5 @@ def _build_connected_message(connection: ClientConnection) -> dict[str, str]:
     return document if connection.user_id is None else document | {"userId": connection.user_id}
 
 
-def _read_requested_host(scope: Message) -> str:
+def _read_requested_host_and_port(scope: Message) -> str:
     return read_host_and_port(scope, read_headers(scope))

@@ -8,7 +8,7 @@ from datetime import datetime
 import orjson
 
 from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, ClientSocket, Outbox
-from emulators.web_pubsub.payloads import Payload, build_frame
+from emulators.web_pubsub.payloads import Payload, build_websocket_frame
 from emulators.web_pubsub.permissions import Permissions
 from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
@@ -95,27 +95,27 @@ class ClientConnection:
         self._deadline: asyncio.TimerHandle | None = None
         self._held: MessageBuffer | None = None
 
-    def send(self, payload: Payload) -> bool:
+    def send_and_check_if_wait_needed(self, payload: Payload) -> bool:
         """Queue a message for the client and return at once.
 
         Close the connection (code 1013) if the client is too slow.
 
         Returns:
-            Whether the sender should wait with :meth:`wait_for_room` before it sends more.
+            True if the sender should wait with :meth:`wait_for_queue_room` before it sends more.
         """
         if self._held is not None:
             self._held.put(payload)
             return False
-        return self._outbox.put(self._select_frame_for_subprotocol(payload))
+        return self._outbox.put_and_check_if_wait_needed(self._select_frame_for_subprotocol(payload))
 
-    async def wait_for_room(self) -> None:
+    async def wait_for_queue_room(self) -> None:
         """Wait until less than half of the client's queue is used; return earlier if the client is slow."""
-        await self._outbox.wait_for_room()
+        await self._outbox.wait_for_queue_room()
 
     def start_buffering(self) -> None:
-        """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.
+        """Start to buffer the messages instead of sending them; discard messages that are already buffered.
 
-        The methods ``send_when_drained`` and ``send_all_when_drained`` bypass the buffer.
+        The methods ``try_send_when_drained`` and ``try_send_all_when_drained`` bypass the buffer.
         """
         self._held = MessageBuffer()
 
@@ -123,7 +123,7 @@ class ClientConnection:
         """Return whether the buffer exceeded its limit since buffering began, so that it dropped its messages."""
         return self._held is not None and self._held.has_overflowed
 
-    async def send_buffered(self, is_unwanted: Callable[[bytes], bool]) -> None:
+    async def send_buffered_messages(self, is_unwanted: Callable[[bytes], bool]) -> None:
         """Send the buffered messages as fast as the client accepts them, then stop buffering.
 
         Args:
@@ -133,41 +133,41 @@ class ClientConnection:
             run = [payload for payload in self._held.pop_batch() if not is_unwanted(payload.data)]
             # If every message of a batch is skipped, nothing is awaited; yield so that other tasks can run.
             await asyncio.sleep(0)
-            if not await self.send_all_when_drained(run):
+            if not await self.try_send_all_when_drained(run):
                 return
             if self._held.has_overflowed:
                 self._close_slow_client()
                 return
         self._held = None
 
-    async def send_all_when_drained(self, payloads: Sequence[Payload]) -> bool:
+    async def try_send_all_when_drained(self, payloads: Sequence[Payload]) -> bool:
         """Send messages in batches; each batch is sent after the socket has accepted the previous batch.
 
         Returns:
-            Whether the client is still connected.
+            True if the client is still connected.
         """
         batch_messages = batch_bytes = 0
         for payload in payloads:
             batch_messages, batch_bytes = batch_messages + 1, batch_bytes + len(payload.data)
             if batch_messages == 1 or batch_messages > _BATCH_MESSAGES or batch_bytes > _BATCH_BYTES:
                 batch_messages, batch_bytes = 1, len(payload.data)
-                if not await self.send_when_drained(payload):
+                if not await self.try_send_when_drained(payload):
                     return False
             else:
-                self._outbox.put(self._select_frame_for_subprotocol(payload))
+                self._outbox.put_and_check_if_wait_needed(self._select_frame_for_subprotocol(payload))
         return True
 
-    async def send_when_drained(self, payload: Payload) -> bool:
+    async def try_send_when_drained(self, payload: Payload) -> bool:
         """Send a message after all earlier messages are written, so that a slow client does not overflow its queue.
 
         Returns:
-            Whether the client is still connected.
+            True if the client is still connected.
         """
-        return await self._outbox.put_when_drained(self._select_frame_for_subprotocol(payload))
+        return await self._outbox.try_put_when_drained(self._select_frame_for_subprotocol(payload))
 
     def send_system_message(self, document: object) -> None:
         """Send a system message of the subprotocol, such as ``connected`` or ``ack``, as JSON."""
-        self._outbox.put(build_frame(orjson.dumps(document)))
+        self._outbox.put_and_check_if_wait_needed(build_websocket_frame(orjson.dumps(document)))
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
         """Close the connection with a close code; queued messages that cannot be written immediately are dropped."""
@@ -175,8 +175,8 @@ class ClientConnection:
         if self.subprotocol == JSON_SUBPROTOCOL:
             self.send_system_message({"type": "system", "event": "disconnected", "message": reason})
         self._outbox.flush()
-        self._outbox.discard()
-        self._socket.end(code, reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore"))
+        self._outbox.discard_and_close()
+        self._socket.close_with_code(code, reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore"))
 
     def close_at(self, instant: datetime, code: int = TOKEN_EXPIRED, reason: str = "the token expired") -> None:
         """Schedule the close of the connection at a time, unless an earlier close is already scheduled."""
@@ -195,7 +195,7 @@ class ClientConnection:
     def dispose(self) -> None:
         """Release the resources of the connection after its socket has closed."""
         self.cancel_scheduled_close()
-        self._outbox.discard()
+        self._outbox.discard_and_close()
 
     def _select_frame_for_subprotocol(self, payload: Payload) -> bytes:
         return payload.json_frame if self.subprotocol == JSON_SUBPROTOCOL else payload.plain_frame

@@ -70,13 +70,13 @@ def read_or_create_request_id(headers: RawHeaders) -> str:
     return uuid.uuid4().hex
 
 
-def build_error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) -> EmulatorReply:
+def build_error_reply(error: WorkspaceError, request_id: str, *, close_connection: bool = False) -> EmulatorReply:
     """Build the HTTP reply with the problem document of an error.
 
     Args:
         error: the error to report.
-        given_id: id of the request, for the header ``x-request-id`` and the property ``traceId``.
-        close: True to add the header ``Connection: close``.
+        request_id: id of the request, for the header ``x-request-id`` and the property ``traceId``.
+        close_connection: True to add the header ``Connection: close``.
     """
     status = _STATUSES.get(error.kind, HTTPStatus.INTERNAL_SERVER_ERROR)
     document: dict[str, Any] = {
@@ -86,11 +86,11 @@ def build_error_reply(error: WorkspaceError, given_id: str, *, close: bool = Fal
         "status": int(status),
         "detail": error.detail,
         "code": error.code,
-        "traceId": given_id,
+        "traceId": request_id,
     }
-    headers = {"Content-Type": "application/problem+json", **_build_error_headers(error), "x-request-id": given_id}
+    headers = {"Content-Type": "application/problem+json", **_build_error_headers(error), "x-request-id": request_id}
     headers |= _SECURITY_HEADERS
-    if close:
+    if close_connection:
         headers["Connection"] = "close"
     return EmulatorReply(int(status), orjson.dumps(document), headers)
 
@@ -155,7 +155,7 @@ def build_handshake_error_reply(error: WorkspaceError, handshake: Request | None
     given_id = read_or_create_request_id(
         (name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw
     )
-    reply = build_error_reply(error, given_id, close=True)
+    reply = build_error_reply(error, given_id, close_connection=True)
     if error.kind is Kind.UPGRADE_REQUIRED:
         reply.headers["Sec-WebSocket-Version"] = _VERSION
     method = "GET" if handshake is None else handshake.method

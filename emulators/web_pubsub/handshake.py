@@ -14,7 +14,13 @@ import jwt
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from emulators.web_pubsub.asgi import Message, read_bearer_token, read_headers, read_host_and_port, read_query
+from emulators.web_pubsub.asgi import (
+    Message,
+    find_bearer_token,
+    read_headers,
+    read_host_and_port,
+    read_query_parameters,
+)
 from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.upstream import HandlerResponse
@@ -33,20 +39,20 @@ RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"
 _LOGGER = get_logger("emulators.web_pubsub")
 
 
-def validate_access_token(token: str, access_key: str, host: str, target: str) -> Claims:
+def validate_access_token(token: str, access_key: str, host_and_port: str, path_and_query: str) -> Claims:
     """Validate an access token for the requested URL and return the claims of the token.
 
     Args:
         token: access token in the request, a JWT.
         access_key: key that must have signed the token.
-        host: host and port of the requested URL, in lower case.
-        target: path of the requested URL as sent, optionally with the query.
+        host_and_port: host and port of the requested URL, in lower case.
+        path_and_query: path of the requested URL as sent, optionally with the query.
 
     Raises:
         WorkspaceError: UNAUTHENTICATED if the token is malformed, expired, signed with another key, or issued for
             another URL.
     """
-    claims = _verify_token(token, access_key, host, target)
+    claims = _verify_token(token, access_key, host_and_port, path_and_query)
     if claims["exp"] <= time.time():
         raise _build_unauthenticated_error(_INVALID)
     return claims
@@ -54,7 +60,7 @@ def validate_access_token(token: str, access_key: str, host: str, target: str) -
 
 # Publishers reuse a token for many requests, and its validation costs more than a request.
 @lru_cache(maxsize=_CACHE_SIZE)
-def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims:
+def _verify_token(token: str, access_key: str, host_and_port: str, path_and_query: str) -> Claims:
     try:
         claims: Claims = jwt.decode(
             token, access_key, algorithms=["HS256"], options={"require": ["exp", "aud"], "verify_aud": False}
@@ -64,41 +70,52 @@ def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims
     if len(token) > _MAX_TOKEN_LENGTH or not _is_valid_timestamp(claims["exp"]):
         raise _build_unauthenticated_error(_INVALID)
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-    if not any(isinstance(audience, str) and _is_audience_for(audience, host, target) for audience in audiences):
+    if not any(
+        isinstance(audience, str) and _is_audience_for(audience, host_and_port, path_and_query)
+        for audience in audiences
+    ):
         raise _build_unauthenticated_error("Claim `aud` of the access token is not the URL of this request.")
     return claims
 
 
 def issue_token(
-    access_key: str, audience: str, issued_at: int, expires_at: int, claims: Mapping[str, str | Sequence[str] | None]
+    access_key: str,
+    audience_url: str,
+    issued_unix_seconds: int,
+    expires_unix_seconds: int,
+    claims: Mapping[str, str | Sequence[str] | None],
 ) -> str:
     """Issue an access token (JWT), which is signed with the access key.
 
     Args:
         access_key: key that signs the token.
-        audience: URL for which the token is valid.
-        issued_at: time of issue in seconds since 1970.
-        expires_at: expiry in seconds since 1970.
+        audience_url: URL for which the token is valid.
+        issued_unix_seconds: time of issue in seconds since 1970.
+        expires_unix_seconds: expiry in seconds since 1970.
         claims: further claims by name; empty claims are omitted.
     """
     given = {name: value for name, value in claims.items() if value}
-    return jwt.encode({"aud": audience, "iat": issued_at, "exp": expires_at, **given}, access_key, algorithm="HS256")
+    return jwt.encode(
+        {"aud": audience_url, "iat": issued_unix_seconds, "exp": expires_unix_seconds, **given},
+        access_key,
+        algorithm="HS256",
+    )
 
 
-def _is_audience_for(audience: str, host: str, target: str) -> bool:
+def _is_audience_for(audience_url: str, host_and_port: str, path_and_query: str) -> bool:
     """Return whether the audience of an access token is the requested URL, apart from percent-encoding.
 
     Percent-encoding may differ (RFC 3986 section 6.2.2), because a client signs a URL before its HTTP library
     normalises it.
     """
     try:
-        parts = urlsplit(audience)
+        parts = urlsplit(audience_url)
     except ValueError:
         return False
-    path, _, query = target.partition("?")
+    path, _, query = path_and_query.partition("?")
     return (
         parts.scheme in _SCHEMES
-        and parts.netloc.lower() == host
+        and parts.netloc.lower() == host_and_port
         and _decode_path_segments(parts.path) == _decode_path_segments(path)
         and (not parts.query or _parse_query_parameters(parts.query) == _parse_query_parameters(query))
     )
@@ -164,7 +181,7 @@ class _ConnectResponse(BaseModel):
 
 
 async def authorize_client(
-    scope: Message, connection_id: str, access_key: str, events: HubEvents, *, anonymous: bool
+    scope: Message, connection_id: str, access_key: str, events: HubEvents, *, allow_anonymous: bool
 ) -> AcceptedClient:
     """Check the access token of a client and ask the event handler whether the client may connect.
 
@@ -173,7 +190,7 @@ async def authorize_client(
         connection_id: id of the new connection.
         access_key: key that signs access tokens.
         events: sender of the hub's events.
-        anonymous: True if a client may connect without an access token.
+        allow_anonymous: True if a client may connect without an access token.
 
     Raises:
         WorkspaceError: UNAUTHENTICATED without a valid token, INVALID_REQUEST for an unsupported subprotocol,
@@ -181,33 +198,33 @@ async def authorize_client(
         HandlerRejectionError: the event handler rejects the client.
     """
     headers = read_headers(scope)
-    host = read_host_and_port(scope, headers)
-    claims = _read_validated_claims(scope, headers, access_key, host, anonymous=anonymous)
-    admission = _client_from_claims(claims)
+    host_and_port = read_host_and_port(scope, headers)
+    claims = _find_validated_claims(scope, headers, access_key, host_and_port, allow_anonymous=allow_anonymous)
+    admission = _accepted_client_from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
         raise build_invalid_field_error("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
-    if events.handles_connect():
-        subject = EventSubject(connection_id, admission.user_id, None, None, host)
-        response = await events.send_connect(subject, _build_connect_document(scope, headers, claims))
+    if events.has_connect_handler():
+        subject = EventSubject(connection_id, admission.user_id, None, None, host_and_port)
+        response = await events.send_connect_event(subject, _build_connect_document(scope, headers, claims))
         _apply_connect_response(admission, response, offered)
     if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:
         admission.subprotocol = JSON_SUBPROTOCOL
     return admission
 
 
-def _read_validated_claims(
-    scope: Message, headers: dict[str, list[str]], access_key: str, host: str, *, anonymous: bool
+def _find_validated_claims(
+    scope: Message, headers: dict[str, list[str]], access_key: str, host_and_port: str, *, allow_anonymous: bool
 ) -> Claims | None:
-    token = read_query(scope).get("access_token", [None])[0] or read_bearer_token(headers)
+    token = read_query_parameters(scope).get("access_token", [None])[0] or find_bearer_token(headers)
     if token is not None:
-        return validate_access_token(token, access_key, host, scope["raw_path"].decode("latin-1"))
-    if not anonymous:
+        return validate_access_token(token, access_key, host_and_port, scope["raw_path"].decode("latin-1"))
+    if not allow_anonymous:
         raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
     return None
 
 
-def _client_from_claims(claims: Claims | None) -> AcceptedClient:
+def _accepted_client_from_claims(claims: Claims | None) -> AcceptedClient:
     if claims is None:
         return AcceptedClient()
     instants = [datetime.fromtimestamp(claims["exp"], UTC)]
@@ -239,7 +256,7 @@ def _list_strings_in_claim(claim: object) -> list[str]:
 
 
 def _build_connect_document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
-    query = {name: values for name, values in read_query(scope).items() if name != "access_token"}
+    query = {name: values for name, values in read_query_parameters(scope).items() if name != "access_token"}
     return {
         "claims": {name: _list_claim_values_as_texts(value) for name, value in (claims or {}).items()},
         "query": query,
@@ -264,7 +281,7 @@ def _apply_connect_response(
         raise HandlerRejectionError(response)
     admission.headers = response.headers
     admission.state = response.headers.get("ce-connectionstate")
-    expiry = parse_state_expiry(admission.state)
+    expiry = find_state_expiry(admission.state)
     if expiry is not None:
         admission.expires_at = expiry  # the expiry of a shared link, which only the event handler knows
     if not response.body:
@@ -283,15 +300,15 @@ def _apply_connect_response(
         admission.subprotocol = given.subprotocol
 
 
-def parse_state_expiry(state: str | None) -> datetime | None:
+def find_state_expiry(connection_state: str | None) -> datetime | None:
     """Return the time ``expiresAt`` in a connection state that is a JSON object in Base64; None for any other state.
 
     In the Azure service the state is opaque; only this emulator closes the connection at this time.
     """
-    if state is None:
+    if connection_state is None:
         return None
     try:
-        document: Mapping[str, object] = orjson.loads(base64.b64decode(state, validate=True))
+        document: Mapping[str, object] = orjson.loads(base64.b64decode(connection_state, validate=True))
         return parse_rfc3339(str(document["expiresAt"]))
     except (binascii.Error, ValueError, KeyError, TypeError):
         return None

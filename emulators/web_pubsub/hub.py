@@ -77,17 +77,19 @@ class Hub:
         await self.deliver(Payload(data, data_type, group=group), tuple(self.get_group_connections(group)))
 
     async def deliver(
-        self, payload: Payload, connections: Iterable[ClientConnection], excluded: Collection[str] = _NONE_EXCLUDED
+        self, payload: Payload, connections: Iterable[ClientConnection], excluded_ids: Collection[str] = _NONE_EXCLUDED
     ) -> None:
         """Send a message to the given clients, except those whose connection id is excluded.
 
         The method then yields to the event loop, so that sockets can write. It waits a moment for clients whose queues
         are half full. Otherwise a large batch would fill the queues of all clients, however fast they read.
         """
-        filling = [each for each in connections if each.id not in excluded and each.send(payload)]
+        filling = [
+            each for each in connections if each.id not in excluded_ids and each.send_and_check_if_wait_needed(payload)
+        ]
         await asyncio.sleep(0)
         if filling:
-            await asyncio.gather(*(connection.wait_for_room() for connection in filling))
+            await asyncio.gather(*(connection.wait_for_queue_room() for connection in filling))
 
 
 def _remove_from_index(index: dict[str, dict[str, ClientConnection]], key: str, connection: ClientConnection) -> None:

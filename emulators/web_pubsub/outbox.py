@@ -37,11 +37,11 @@ class ClientSocket(Protocol):
         """Return the number of bytes that were written to the socket but not sent yet."""
         ...
 
-    def call_when_writable(self, call: Callable[[], None]) -> None:
+    def call_when_writable(self, callback: Callable[[], None]) -> None:
         """Register a function that is called when the socket accepts data again, and when the connection is lost."""
         ...
 
-    def end(self, code: int, reason: str) -> None:
+    def close_with_code(self, code: int, reason: str) -> None:
         """Close the socket with a close code and a reason; later writes and closes have no effect."""
         ...
 
@@ -68,11 +68,11 @@ class Outbox:
         self._waiters: list[asyncio.Future[None]] = []
         client_socket.call_when_writable(self._write_frames)
 
-    def put(self, frame: bytes) -> bool:
+    def put_and_check_if_wait_needed(self, frame: bytes) -> bool:
         """Queue a frame; call ``on_overflow`` if the queue exceeds a limit.
 
         Returns:
-            Whether the sender should wait with :meth:`wait_for_room` before it sends more.
+            True if the sender should wait with :meth:`wait_for_queue_room` before it sends more.
         """
         if self._closed:
             return False
@@ -81,13 +81,13 @@ class Outbox:
         if len(self._frames) > MAX_MESSAGES or (
             self._bytes > _HALF_BYTES and self._bytes + self._socket.count_buffered_bytes() > MAX_BYTES
         ):
-            self.discard()
+            self.discard_and_close()
             self._on_overflow()
         elif self._scheduled is None or (not self._flush_is_immediate and self._bytes >= _CHUNK_BYTES):
             self._schedule_flush()
         return self._is_half_full() and not self._is_slow
 
-    async def wait_for_room(self) -> None:
+    async def wait_for_queue_room(self) -> None:
         """Wait until the queue is less than half full, as long as the client accepts data.
 
         A client counts as slow if it accepts nothing for ``ROOM_SECONDS``, or not enough in ``MOST_ROOM_SECONDS``.
@@ -103,18 +103,18 @@ class Outbox:
             has_stopped = self._written == written or loop.time() > end
             self._is_slow = has_stopped and self._is_half_full()
 
-    async def put_when_drained(self, frame: bytes) -> bool:
+    async def try_put_when_drained(self, frame: bytes) -> bool:
         """Wait until all earlier frames are written, then queue a frame; return False if the client is disconnected."""
         while not self._closed and (self._frames or not self._socket.can_accept_data()):
             await self._wait_for_write()
-        self.put(frame)
+        self.put_and_check_if_wait_needed(frame)
         return not self._closed
 
     def flush(self) -> None:
         """Write as many queued frames as the socket accepts now."""
         self._write_frames()
 
-    def discard(self) -> None:
+    def discard_and_close(self) -> None:
         """Drop all queued frames, and ignore all frames that are added later."""
         self._closed = True
         self._frames.clear()

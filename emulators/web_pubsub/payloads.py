@@ -36,7 +36,7 @@ class Payload:
     @cached_property
     def plain_frame(self) -> bytes:
         """WebSocket frame with only the data, for a client without subprotocol."""
-        return build_frame(self.data, binary=self.data_type is DataType.BINARY)
+        return build_websocket_frame(self.data, binary=self.data_type is DataType.BINARY)
 
     @cached_property
     def json_frame(self) -> bytes:
@@ -47,7 +47,7 @@ class Payload:
         if self.from_user is not None:
             document["fromUserId"] = self.from_user
         document |= {"dataType": self.data_type.value, "data": self._data_to_json_value()}
-        return build_frame(orjson.dumps(document))
+        return build_websocket_frame(orjson.dumps(document))
 
     def _data_to_json_value(self) -> object:
         match self.data_type:
@@ -59,6 +59,6 @@ class Payload:
                 return base64.b64encode(self.data).decode("ascii")
 
 
-def build_frame(data: bytes, *, binary: bool = False) -> bytes:
+def build_websocket_frame(data: bytes, *, binary: bool = False) -> bytes:
     """Return the bytes of one unfragmented, unmasked WebSocket frame of text or binary data (RFC 6455 section 5.2)."""
     return Frame(Opcode.BINARY if binary else Opcode.TEXT, data).serialize(mask=False)

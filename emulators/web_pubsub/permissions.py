@@ -28,7 +28,7 @@ class Permissions:
                 elif role.startswith(f"{prefix}."):
                     self.grant(permission, role.removeprefix(f"{prefix}."))
 
-    def allows(self, permission: Permission, group: str | None) -> bool:
+    def is_granted(self, permission: Permission, group: str | None) -> bool:
         """Return whether a permission is granted for a group, or for all groups if ``group`` is None."""
         return (permission, None) in self._granted or (permission, group) in self._granted
 

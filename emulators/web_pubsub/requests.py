@@ -101,33 +101,33 @@ class DataPlaneRequest:
     headers: Mapping[str, Sequence[str]]
     body: bytes
 
-    def read_query_value(self, name: str) -> str | None:
+    def find_query_value(self, parameter_name: str) -> str | None:
         """Return the value of a query parameter; None if it is missing.
 
         Raises:
             WorkspaceError: INVALID_REQUEST if the parameter is repeated.
         """
-        values = self.query.get(name, ())
+        values = self.query.get(parameter_name, ())
         if len(values) > 1:
-            raise build_invalid_field_error(name, "must not be repeated")
+            raise build_invalid_field_error(parameter_name, "must not be repeated")
         return values[0] if values else None
 
-    def parse_number(self, name: str, default: int, minimum: int, maximum: int) -> int:
+    def parse_integer_parameter(self, parameter_name: str, default: int, minimum: int, maximum: int) -> int:
         """Parse an integer query parameter; return ``default`` if it is missing.
 
         Raises:
             WorkspaceError: INVALID_REQUEST if the parameter is not an integer or out of range.
         """
-        text = self.read_query_value(name)
+        text = self.find_query_value(parameter_name)
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
-            raise build_invalid_field_error(name, f"must be an integer between {minimum} and {maximum}")
+            raise build_invalid_field_error(parameter_name, f"must be an integer between {minimum} and {maximum}")
         return int(text)
 
     def read_close_reason(self) -> str:
         """Return the query parameter ``reason``, which clients receive as the reason for closing their connections."""
-        return self.read_query_value("reason") or ""
+        return self.find_query_value("reason") or ""
 
     def read_excluded_connection_ids(self) -> frozenset[str]:
         """Return the connection ids in the query parameter ``excluded``, to which the operation does not apply."""
@@ -147,7 +147,7 @@ class DataPlaneRequest:
         Raises:
             WorkspaceError: INVALID_REQUEST if the permission is unknown, or the group name is blank or too long.
         """
-        target = self.read_query_value("targetName")
+        target = self.find_query_value("targetName")
         try:
             permission = Permission(self.path["permission"])
         except ValueError:
@@ -176,9 +176,9 @@ class DataPlaneRequest:
 
     def _reject_unsupported_fields(self) -> None:
         """Reject unsupported parameters; if the emulator ignored ``filter``, messages would reach the wrong clients."""
-        if self.read_query_value("filter") is not None:
+        if self.find_query_value("filter") is not None:
             _raise_unsupported_field("filter")
-        if self.parse_number("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):
+        if self.parse_integer_parameter("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):
             _raise_unsupported_field("messageTtlSeconds")
         if self._read_header("content-encoding") not in {"", "identity"}:
             _raise_unsupported_field("Content-Encoding")
@@ -212,12 +212,14 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
     return b"".join(parts)
 
 
-def _require_group_name(name: str, field: str) -> str:
-    """Return a valid group name; otherwise raise an error that names the parameter ``field``."""
-    if not name.strip() or len(name) > MAX_NAME_LENGTH:
-        raise build_invalid_field_error(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
-    return name
+def _require_group_name(group_name: str, field_name: str) -> str:
+    """Return a valid group name; otherwise raise an error that names the parameter ``field_name``."""
+    if not group_name.strip() or len(group_name) > MAX_NAME_LENGTH:
+        raise build_invalid_field_error(
+            field_name, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank"
+        )
+    return group_name
 
 
-def _raise_unsupported_field(field: str) -> NoReturn:
-    raise build_invalid_field_error(field, "is not supported by this emulator")
+def _raise_unsupported_field(field_name: str) -> NoReturn:
+    raise build_invalid_field_error(field_name, "is not supported by this emulator")

@@ -7,6 +7,7 @@ which reads and authorizes requests.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from emulators.web_pubsub.connection import ClientConnection
@@ -17,6 +18,14 @@ from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.timestamps import now
 
 type Operation = Callable[[DataPlaneRequest], Awaitable[EmulatorReply]]
+
+
+class MatchedOperation(NamedTuple):
+    """REST operation for a request, and the decoded path parameters by name."""
+
+    operation: Operation
+    path_parameters: Mapping[str, str]
+
 
 _CACHE_SIZE = 1_000
 _OK, _ACCEPTED, _NO_CONTENT, _NOT_FOUND = (EmulatorReply(status, b"", {}) for status in (200, 202, 204, 404))
@@ -51,7 +60,7 @@ async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to one client after all earlier messages are written; the sender waits for a slow client."""
     payload = request.parse_payload()
-    if not await _require_connection(request).send_when_drained(payload):
+    if not await _require_connection(request).try_send_when_drained(payload):
         raise _build_unknown_connection_error()
     return _ACCEPTED
 
@@ -140,8 +149,11 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
 
     The continuation token is the last connection id of the previous page.
     """
-    top, size = request.parse_number("top", _MAX_TOP, 1, _MAX_TOP), request.parse_number("maxpagesize", _PAGE, 1, _PAGE)
-    after = request.read_query_value("continuationToken") or ""
+    top, size = (
+        request.parse_integer_parameter("top", _MAX_TOP, 1, _MAX_TOP),
+        request.parse_integer_parameter("maxpagesize", _PAGE, 1, _PAGE),
+    )
+    after = request.find_query_value("continuationToken") or ""
     members = sorted(
         (each for each in request.hub.get_group_connections(request.read_group_name()) if each.id > after),
         key=lambda each: each.id,
@@ -150,7 +162,7 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     document: dict[str, object] = {"value": [_to_connection_entry(each) for each in page]}
     if len(page) < min(len(members), top):
         rest = (
-            f"api-version={request.read_query_value('api-version')}&maxpagesize={size}&continuationToken={page[-1].id}"
+            f"api-version={request.find_query_value('api-version')}&maxpagesize={size}&continuationToken={page[-1].id}"
         )
         if top != _MAX_TOP:
             rest += f"&top={top - len(page)}"
@@ -169,7 +181,7 @@ async def check_permission(request: DataPlaneRequest) -> EmulatorReply:
     connection = request.hub.connections.get(request.path["connection"])
     return (
         _OK
-        if connection is not None and connection.permissions.allows(*request.parse_permission_and_group())
+        if connection is not None and connection.permissions.is_granted(*request.parse_permission_and_group())
         else _NOT_FOUND
     )
 
@@ -184,9 +196,9 @@ async def revoke_permission(request: DataPlaneRequest) -> EmulatorReply:
 
 async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
     """Issue an access token for a client."""
-    if (request.read_query_value("clientType") or "Default").lower() != "default":
+    if (request.find_query_value("clientType") or "Default").lower() != "default":
         raise build_invalid_field_error("clientType", "must be Default; this emulator supports no other protocol")
-    minutes = timedelta(minutes=request.parse_number("minutesToExpire", 60, 1, _MAX_MINUTES))
+    minutes = timedelta(minutes=request.parse_integer_parameter("minutesToExpire", 60, 1, _MAX_MINUTES))
     issued = now()
     token = issue_token(
         request.access_key,
@@ -194,7 +206,7 @@ async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
         int(issued.timestamp()),
         int((issued + minutes).timestamp()),
         {
-            "sub": request.read_query_value("userId"),
+            "sub": request.find_query_value("userId"),
             "role": request.query.get("role"),
             "webpubsub.group": request.query.get("group"),
         },
@@ -252,16 +264,16 @@ def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def match_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
-    """Return the REST operation for an HTTP method and a path below the hub's path, with the decoded path parameters.
+def match_operation(method: str, path_below_hub: str) -> MatchedOperation:
+    """Return the REST operation for an HTTP method and a path below the hub's path.
 
     Raises:
         WorkspaceError: ROUTE_NOT_FOUND; METHOD_NOT_ALLOWED.
     """
     segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():
-        parts = _match_path_template(template.split("/"), segments)
-        if parts is None:
+        path_parameters = _find_path_parameters(template.split("/"), segments)
+        if path_parameters is None:
             continue
         if method not in operations:
             raise WorkspaceError(
@@ -270,15 +282,15 @@ def match_operation(method: str, path_below_hub: str) -> tuple[Operation, Mappin
                 f"Method {method} is not allowed for this route; use {', '.join(operations)}.",
                 allow=list(operations),
             )
-        return operations[method], parts
+        return MatchedOperation(operations[method], path_parameters)
     raise build_route_not_found_error()
 
 
-def _match_path_template(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    if len(template) != len(segments):
+def _find_path_parameters(template_segments: Sequence[str], path_segments: Sequence[str]) -> dict[str, str] | None:
+    if len(template_segments) != len(path_segments):
         return None
     parts: dict[str, str] = {}
-    for expected, segment in zip(template, segments, strict=True):
+    for expected, segment in zip(template_segments, path_segments, strict=True):
         if expected.startswith("{") and segment:
             parts[expected.strip("{}")] = unquote(segment)
         elif expected != unquote(segment):

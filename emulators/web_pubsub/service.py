@@ -11,10 +11,10 @@ from emulators.web_pubsub.asgi import (
     Message,
     Receive,
     Send,
-    read_bearer_token,
+    find_bearer_token,
     read_headers,
     read_host_and_port,
-    read_query,
+    read_query_parameters,
 )
 from emulators.web_pubsub.clients import reject_handshake, serve_client
 from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, read_or_create_request_id
@@ -88,7 +88,7 @@ class WebPubSubEmulator:
             given_id = read_or_create_request_id(scope["headers"])
             # Unread parts of a body would be parsed as the next request.
             reply = build_error_reply(
-                _add_message_property_for_sdks(error), given_id, close=error.kind is Kind.TOO_LARGE
+                _add_message_property_for_sdks(error), given_id, close_connection=error.kind is Kind.TOO_LARGE
             )
         except ConnectionError:
             return
@@ -103,7 +103,7 @@ class WebPubSubEmulator:
         if not path.startswith(_API) or not _HUB.fullmatch(name):
             raise build_route_not_found_error()
         operation, parts = match_operation(scope["method"], rest)
-        headers, query = read_headers(scope), read_query(scope)
+        headers, query = read_headers(scope), read_query_parameters(scope)
         host = read_host_and_port(scope, headers)
         self._check_access_token(scope, headers, host, path)
         body = await read_body(headers, receive)
@@ -117,16 +117,16 @@ class WebPubSubEmulator:
             headers=headers,
             body=body,
         )
-        if not _API_VERSION.fullmatch(request.read_query_value("api-version") or ""):
+        if not _API_VERSION.fullmatch(request.find_query_value("api-version") or ""):
             raise build_invalid_field_error("api-version", "is required, for instance 2024-12-01")
         return await operation(request)
 
-    def _check_access_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
-        token = read_bearer_token(headers)
+    def _check_access_token(self, scope: Message, headers: dict[str, list[str]], host_and_port: str, path: str) -> None:
+        token = find_bearer_token(headers)
         if token is None:
             raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
         query = scope["query_string"].decode("latin-1")
-        validate_access_token(token, self._settings.access_key, host, f"{path}?{query}")
+        validate_access_token(token, self._settings.access_key, host_and_port, f"{path}?{query}")
 
 
 def _add_message_property_for_sdks(error: WorkspaceError) -> WorkspaceError:

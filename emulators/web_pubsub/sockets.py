@@ -71,11 +71,11 @@ class FrameSocket(WebSocketsSansIOProtocol):
         """Return the number of bytes that were written to the socket but not sent yet."""
         return self.transport.get_write_buffer_size()
 
-    def call_when_writable(self, call: Callable[[], None]) -> None:
+    def call_when_writable(self, callback: Callable[[], None]) -> None:
         """Register a function that is called each time the socket accepts data again, and when the socket is lost."""
-        self._on_writable = call
+        self._on_writable = callback
 
-    def end(self, code: int, reason: str) -> None:
+    def close_with_code(self, code: int, reason: str) -> None:
         """Start the closing handshake immediately; abort the connection if the client does not reply.
 
         Args:
@@ -112,7 +112,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         """Close the connection with code 1001, because the server stops; abort if the client does not read."""
         if self.handshake_complete and not self.close_sent:
-            self.end(CloseCode.GOING_AWAY, "the host stops")
+            self.close_with_code(CloseCode.GOING_AWAY, "the host stops")
         super().shutdown()
         self.loop.call_later(_STOP_SECONDS, self.transport.abort)
 

@@ -35,12 +35,14 @@ class HandlerResponse:
 class Upstream(Protocol):
     """Port to an event handler."""
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
+    async def send_request(
+        self, method: str, event_name: str, headers: Mapping[str, str], body: bytes
+    ) -> HandlerResponse:
         """Send one request to the event handler and return its response; an error status does not raise an exception.
 
         Args:
             method: POST to send an event, OPTIONS to ask whether the event handler accepts events of this service.
-            event: name of the event, for URLs that contain the name.
+            event_name: name of the event, for URLs that contain the name.
             headers: headers of the request.
             body: body of the request.
 
@@ -61,11 +63,13 @@ class HttpUpstream:
         self._url = url
         self._session: aiohttp.ClientSession | None = None
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
+    async def send_request(
+        self, method: str, event_name: str, headers: Mapping[str, str], body: bytes
+    ) -> HandlerResponse:
         """Send one HTTP request to the URL of the event handler; redirects are not followed."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
-        url = self._url.replace("{event}", quote(event, safe=""))
+        url = self._url.replace("{event}", quote(event_name, safe=""))
         try:
             async with self._session.request(method, url, headers=headers, data=body, allow_redirects=False) as reply:
                 content = await reply.content.read(_MAX_RESPONSE_BYTES + 1)
@@ -94,11 +98,15 @@ class AsgiUpstream:
         self._path = path
         self._host = host
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
+    async def send_request(
+        self, method: str, event_name: str, headers: Mapping[str, str], body: bytes
+    ) -> HandlerResponse:
         """Call the ASGI application with a request; an exception in the application becomes an UpstreamError."""
         call = _AsgiCall(body)
         try:
-            scope = self._build_scope(method, event, {"host": self._host, **headers, "content-length": str(len(body))})
+            scope = self._build_scope(
+                method, event_name, {"host": self._host, **headers, "content-length": str(len(body))}
+            )
             await self._application(scope, call.receive, call.send)
         except Exception as error:
             raise UpstreamError(f"the request to the event handler failed: {type(error).__name__}") from error
@@ -107,8 +115,8 @@ class AsgiUpstream:
     async def close(self) -> None:
         """Do nothing, because there are no network connections."""
 
-    def _build_scope(self, method: str, event: str, headers: Mapping[str, str]) -> Message:
-        target = urlsplit(self._path.replace("{event}", quote(event, safe="")))
+    def _build_scope(self, method: str, event_name: str, headers: Mapping[str, str]) -> Message:
+        target = urlsplit(self._path.replace("{event}", quote(event_name, safe="")))
         return {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -35,16 +35,16 @@ class ServerMetadata(TypedDict):
     client_id_metadata_document_supported: bool
 
 
-def build_server_metadata(base: str) -> ServerMetadata:
+def build_server_metadata(base_url: str) -> ServerMetadata:
     """Build the metadata of the OAuth authorization server with this base URL."""
     methods = ["none", "client_secret_basic", "client_secret_post"]
     return {
-        "issuer": base,
-        "authorization_endpoint": f"{base}/oauth2/authorize",
-        "token_endpoint": f"{base}/{TOKEN_ROUTE}",
-        "revocation_endpoint": f"{base}/oauth2/revoke",
-        "jwks_uri": f"{base}/.well-known/jwks.json",
-        "service_documentation": f"{base}/oi-api/explorer",
+        "issuer": base_url,
+        "authorization_endpoint": f"{base_url}/oauth2/authorize",
+        "token_endpoint": f"{base_url}/{TOKEN_ROUTE}",
+        "revocation_endpoint": f"{base_url}/oauth2/revoke",
+        "jwks_uri": f"{base_url}/.well-known/jwks.json",
+        "service_documentation": f"{base_url}/oi-api/explorer",
         "scopes_supported": sorted(DEFAULT_RIGHTS),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],

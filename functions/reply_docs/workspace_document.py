@@ -83,9 +83,9 @@ def _build_object_schema(model: type[Model]) -> dict[str, Any]:
     }
 
 
-def _build_item_schema(section: str) -> dict[str, Any]:
+def _build_item_schema(section_name: str) -> dict[str, Any]:
     fields = {info.alias or name: info for name, info in WorkspaceDocument.model_fields.items()}
-    [model, _] = get_args(fields[section].annotation)
+    [model, _] = get_args(fields[section_name].annotation)
     return _build_object_schema(model)
 
 

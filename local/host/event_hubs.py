@@ -17,7 +17,7 @@ from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import CollectionBytes, CollectionSInt64, CollectionString, RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import format_rfc3339, from_microseconds, now
+from shared.timestamps import format_rfc3339, from_unix_microseconds, now
 
 _CACHE_SIZE = 1_000
 DEFAULT_GROUP = "$Default"
@@ -35,27 +35,27 @@ class PartitionReader:
     partition: str
 
 
-def build_event_input(event: StoredEvent, *, binary: bool) -> TypedData:
-    """Build the trigger input for one event: bytes if ``binary`` (the binding's ``dataType`` is binary), else text."""
-    return TypedData(bytes=event.body) if binary else TypedData(string=_decode_body(event))
+def build_event_input(event: StoredEvent, *, as_bytes: bool) -> TypedData:
+    """Build the trigger input for one event: bytes if the binding's ``dataType`` is binary, else text."""
+    return TypedData(bytes=event.body) if as_bytes else TypedData(string=_decode_body(event))
 
 
-def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
+def build_batch_input(events: Sequence[StoredEvent], *, as_bytes: bool) -> TypedData:
     """Build the trigger input for a batch of events.
 
     As on the Functions host, bodies become text unless the binding's ``dataType`` is binary. Invalid UTF-8 is replaced,
     and empty texts are omitted. A batch with omitted texts fails, because its metadata describes more events.
     """
-    if binary:
+    if as_bytes:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
-    return _to_typed_texts([_decode_body(event) for event in events])
+    return _to_typed_non_empty_texts([_decode_body(event) for event in events])
 
 
 def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
     """Build the trigger metadata of a batch of events, for a function that receives batches (``cardinality`` many)."""
-    offsets = _to_typed_texts([_format_offset(event) for event in events])
+    offsets = _to_typed_non_empty_texts([_format_offset(event) for event in events])
     return _build_common_metadata(reader) | {
-        "PartitionKeyArray": _to_typed_texts([event.partition_key for event in events]),
+        "PartitionKeyArray": _to_typed_non_empty_texts([event.partition_key for event in events]),
         "OffsetArray": offsets,
         "OffsetStringArray": offsets,
         "SequenceNumberArray": TypedData(
@@ -110,20 +110,20 @@ def _format_offset(event: StoredEvent) -> str:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _format_enqueued_time(enqueued: int) -> str:
+def _format_enqueued_time(enqueued_microseconds: int) -> str:
     """Format the time at which an event was enqueued, in microseconds since 1970, as ISO 8601 with the offset +00:00.
 
     The Functions host omits the offset. The SDK then needs 130 microseconds per event to detect the format, and blocks
     the event loop that also serves HTTP here. With the offset, the SDK needs a tenth of that time.
     """
-    return from_microseconds(enqueued).isoformat()
+    return from_unix_microseconds(enqueued_microseconds).isoformat()
 
 
 def _decode_body(event: StoredEvent) -> str:
     return event.body.decode("utf-8", errors="replace")
 
 
-def _to_typed_texts(texts: Sequence[str]) -> TypedData:
+def _to_typed_non_empty_texts(texts: Sequence[str]) -> TypedData:
     return TypedData(collection_string=CollectionString(string=[text for text in texts if text]))
 
 
@@ -181,7 +181,7 @@ class PartitionLoop:
                 await self._deliver_events_until_stopped()
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read", extra=self._build_log_fields())
-                await self._stopping.wait_for(_RETRY_SECONDS)
+                await self._stopping.is_set_within(_RETRY_SECONDS)
 
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
@@ -193,12 +193,12 @@ class PartitionLoop:
                 await arrival.wait()
                 continue
             for delivery in self._build_deliveries(events):
-                if not await self._deliver_with_retries(delivery):
+                if not await self._try_deliver_or_drop(delivery):
                     return
                 after = delivery.last
                 await self._commit_offset(after)
             if self._setting.collect_seconds and len(events) < self._batch_size:
-                await self._stopping.wait_for(self._setting.collect_seconds)
+                await self._stopping.is_set_within(self._setting.collect_seconds)
 
     async def _read_events(self, after_sequence: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
@@ -215,12 +215,12 @@ class PartitionLoop:
     def _build_deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
         binary = self._setting.binary
         if self._setting.many:
-            data = build_batch_input(events, binary=binary)
+            data = build_batch_input(events, as_bytes=binary)
             metadata = build_batch_metadata(events, self._reader)
             return [_Delivery(data, metadata, events[0].sequence_number, events[-1].sequence_number)]
         return (
             _Delivery(
-                build_event_input(event, binary=binary),
+                build_event_input(event, as_bytes=binary),
                 build_event_metadata(event, self._reader),
                 event.sequence_number,
                 event.sequence_number,
@@ -228,34 +228,34 @@ class PartitionLoop:
             for event in events
         )
 
-    async def _deliver_with_retries(self, delivery: _Delivery) -> bool:
+    async def _try_deliver_or_drop(self, delivery: _Delivery) -> bool:
         """Call the function with events until it succeeds or the last retry has failed.
 
         Return False if the host stops first, else True.
         """
         policy = self._setting.function.retry or REDELIVERY
-        for retries in itertools.count():
+        for retry_count in itertools.count():
             try:
                 await invoke_function(
                     self._setting.function,
                     delivery.data,
                     metadata=delivery.metadata,
-                    retry=RetryContext(retries, policy.max_retry_count),
+                    retry=RetryContext(retry_count, policy.max_retry_count),
                 )
             except FunctionFailed as failure:
-                self._log_failure(failure, delivery, retries)
+                self._log_failure(failure, delivery, retry_count)
             else:
                 return True
-            if policy.is_exhausted(retries):
+            if policy.is_exhausted(retry_count):
                 _LOGGER.critical("events are dropped after the last retry", extra=self._build_log_fields(delivery))
                 return True
-            if await self._stopping.wait_for(policy.compute_delay(retries)):
+            if await self._stopping.is_set_within(policy.compute_delay_seconds(retry_count)):
                 return False
         raise AssertionError("unreachable: the loop over itertools.count() has no end")
 
-    def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
+    def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retry_count: int) -> None:
         named = self._build_log_fields(delivery)
-        named["fields"] |= {"retries": retries, "exception": failure.stack_trace}
+        named["fields"] |= {"retries": retry_count, "exception": failure.stack_trace}
         _LOGGER.error("a function failed to process a batch of events: %s", failure, extra=named)
 
     def _build_log_fields(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:

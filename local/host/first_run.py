@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.backends.embedded import durable_files
 from shared.catalog.document import LoadedDocument, load_located_document
@@ -37,6 +37,13 @@ RETRIES: Final = 3
 RETRY_SECONDS: Final = 5.0
 
 _LOG = get_logger("query-checks")
+
+
+class _Rejection(NamedTuple):
+    """Query that the engine rejects: its position in the list of queries, and the engine's error."""
+
+    position: int
+    error: WorkspaceError
 
 
 class QueryChecks:
@@ -68,7 +75,7 @@ class QueryChecks:
                 _LOG.exception("the queries were not checked")
 
     async def _check_queries(self) -> None:
-        queries = await self._list_queries()
+        queries = await self._list_queries_to_check()
         started_at = time.monotonic()
         _LOG.info("checking the queries", extra=fields(queries=len(queries)))
         rejected = 0
@@ -79,15 +86,15 @@ class QueryChecks:
         seconds = round(time.monotonic() - started_at, 2)
         _LOG.info("checked the queries", extra=fields(queries=len(queries), rejected=rejected, seconds=seconds))
 
-    def _describe_rejection(self, index: int, query: WarmQuery, rule: str) -> str:
+    def _describe_rejection(self, index: int, query: WarmQuery, error_text: str) -> str:
         """Describe a rejected query for the log: lookup, or position in the workspace document, and the error."""
         if self._loaded is None:
-            return f"{query.lookup}: {rule}"
-        [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), rule)]).problems
+            return f"{query.lookup}: {error_text}"
+        [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), error_text)]).problems
         return str(problem)
 
-    async def _iterate_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[tuple[int, WorkspaceError]]:
-        """Yield the position and the error of each query that the engine rejects; stop if the engine is unavailable."""
+    async def _iterate_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[_Rejection]:
+        """Yield the queries that the engine rejects; stop if the engine is unavailable."""
         columns = self._services().queries.columns
         columns.enlarge_cache(len(queries))
         for index, query in enumerate(queries):
@@ -96,9 +103,9 @@ class QueryChecks:
                 _LOG.warning("the remaining queries are not checked", extra=fields(reason=error.code))
                 return
             if error is not None:
-                yield index, error
+                yield _Rejection(index, error)
 
-    async def _list_queries(self) -> Sequence[WarmQuery]:
+    async def _list_queries_to_check(self) -> Sequence[WarmQuery]:
         """Return the queries of the workspace document at the first start, and those of the catalog later."""
         if self._loaded is not None:
             return self._loaded.document.warm_queries
@@ -147,7 +154,7 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
     """
     wired = Services(settings)
     try:
-        seeded = await _seed_empty_catalog(wired, workspace_file)
+        seeded = await _seed_catalog_if_empty(wired, workspace_file)
         await _append_pending_audit_events(wired)
         await _issue_pending_api_keys(wired, settings.data_dir)
     finally:
@@ -155,7 +162,7 @@ async def seed_data_dir_and_build_query_checks(settings: Settings, workspace_fil
     return QueryChecks(seeded)
 
 
-async def _seed_empty_catalog(wired: Services, workspace_file: Path) -> LoadedDocument | None:
+async def _seed_catalog_if_empty(wired: Services, workspace_file: Path) -> LoadedDocument | None:
     """Store the workspace document if the catalog is empty; return the stored document, or None."""
     if await wired.catalog.store.read_version() != 0:
         return None
@@ -172,7 +179,7 @@ async def _append_pending_audit_events(wired: Services) -> None:
     A damaged chain must not prevent the start: the operator needs the running host to verify the chain.
     """
     try:
-        await wired.provenance.catalog_service.flush_pending_events()
+        await wired.provenance.catalog_service.flush_and_count_pending_events()
     except WorkspaceError as error:
         _SEEDING_LOG.error("audit events stay pending; a background job appends them later: %s", error)
 
@@ -190,19 +197,19 @@ async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
         for member in catalog.members
     }
     keys = {member: key.api_key for member, key in issued.items()}
-    await asyncio.to_thread(_write_key_file, draft, json.dumps(keys, indent=2))
+    await asyncio.to_thread(_publish_key_file, draft, json.dumps(keys, indent=2))
 
 
-def _create_key_draft(draft: Path) -> None:
+def _create_key_draft(draft_path: Path) -> None:
     """Create the empty draft of the key file; until it becomes the key file, the next start issues the keys."""
-    _write_private_file(draft, "")
-    durable_files.fsync_folders(draft, draft.parent)
+    _write_private_file(draft_path, "")
+    durable_files.fsync_folders_up_to(draft_path, draft_path.parent)
 
 
-def _write_key_file(draft: Path, text: str) -> None:
-    _write_private_file(draft, text)
-    draft.replace(draft.with_name(KEY_FILE))
-    durable_files.fsync_folders(draft, draft.parent)
+def _publish_key_file(draft_path: Path, keys_json: str) -> None:
+    _write_private_file(draft_path, keys_json)
+    draft_path.replace(draft_path.with_name(KEY_FILE))
+    durable_files.fsync_folders_up_to(draft_path, draft_path.parent)
 
 
 def _write_private_file(path: Path, text: str) -> None:

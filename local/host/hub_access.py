@@ -71,12 +71,12 @@ class HubAccess:
             self._wake_waiters(tuple(self._arrivals))
 
     async def _poll_file(self, stopping: ShutdownSignal) -> None:
-        while not await stopping.wait_for(_POLL_SECONDS):
+        while not await stopping.is_set_within(_POLL_SECONDS):
             try:
-                changed = await self.run_with_reader(HubReader.has_changed)
+                changed = await self.run_with_reader(HubReader.has_changed_since_last_call)
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read")
-                await stopping.wait_for(_RETRY_SECONDS)
+                await stopping.is_set_within(_RETRY_SECONDS)
                 continue
             if changed:
                 self._wake_waiters(tuple(self._arrivals))
@@ -87,16 +87,16 @@ class HubAccess:
             if arrival is not None:
                 arrival.set()
 
-    async def trim_events(self, groups: Mapping[str, Collection[str]]) -> int:
+    async def delete_old_events_and_count(self, groups_by_hub: Mapping[str, Collection[str]]) -> int:
         """Delete events that are older than the retention and that all consumer groups have read; return their number.
 
         Args:
-            groups: consumer groups of each event hub.
+            groups_by_hub: consumer groups of each event hub.
 
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
         """
-        return await asyncio.to_thread(self._delete_old_events, groups)
+        return await asyncio.to_thread(self._delete_old_events_and_count, groups_by_hub)
 
     async def close(self) -> None:
         """Close the hub file."""
@@ -109,9 +109,9 @@ class HubAccess:
             self._reader = HubReader(self._path)
         return self._reader
 
-    def _delete_old_events(self, groups: Mapping[str, Collection[str]]) -> int:
+    def _delete_old_events_and_count(self, groups_by_hub: Mapping[str, Collection[str]]) -> int:
         trimmer = HubTrimmer(self._path)
         try:
-            return trimmer.delete_old_events(now() - self._retention, groups)
+            return trimmer.delete_and_count_old_events(now() - self._retention, groups_by_hub)
         finally:
             trimmer.close()

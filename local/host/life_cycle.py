@@ -19,7 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulators.durable.extension import uses_durable_functions
+from emulators.durable.extension import has_durable_functions
 from local.errors import StartError
 from local.host import worker
 from local.host.event_hubs import PartitionLoop
@@ -126,7 +126,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._invokers: set[asyncio.Task[None]] = set()
 
-    async def run(self) -> bool:
+    async def run_and_return_success(self) -> bool:
         """Serve until SIGTERM or SIGINT, then finish running requests; return False if a task of the host failed.
 
         Raises:
@@ -140,7 +140,7 @@ class Host:
             stack.callback(listener.close)
             start = asyncio.create_task(self._start_components(listener, stack))
             try:
-                if await self._wait_for_start_or_stop(start):
+                if await self._is_started_before_host_stops(start):
                     await self._announce_address_until_stopped(listener)
             finally:
                 # After a failed start, too, running parts must see that the shutdown is intended.
@@ -154,28 +154,28 @@ class Host:
         with contextlib.ExitStack() as stack:
             with _convert_start_errors():
                 stack.enter_context(record_running_host(self._options.data_dir, origin))
-                link = await self._create_sign_in_link(origin)
+                link = await self._create_sign_in_link_if_requested(origin)
             self._announce(build_server_url(self._options.host, listener), link)
             await self._stopping.wait()
 
-    async def _create_sign_in_link(self, origin: str) -> str:
+    async def _create_sign_in_link_if_requested(self, origin: str) -> str:
         """Create a sign-in link; return an empty text for an app without a console, or if no link was requested."""
         if not self._has_console or not self._options.with_sign_in_link:
             return ""
         return build_sign_in_link(origin, await open_sign_in_codes(self._options.data_dir).create())
 
-    async def _wait_for_start_or_stop(self, start: asyncio.Task[None]) -> bool:
+    async def _is_started_before_host_stops(self, start_task: asyncio.Task[None]) -> bool:
         """Wait until the host has started; return False if the host is stopped before its start has finished."""
         stop = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((start_task, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
-        if start.done():
+        if start_task.done():
             with _convert_start_errors():
-                start.result()
+                start_task.result()
             return True
-        start.cancel()
+        start_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await start
+            await start_task
         return False
 
     async def _start_components(self, listener: socket.socket, stack: AsyncExitStack) -> None:
@@ -185,10 +185,10 @@ class Host:
         _get_or_set_setting("WEBHOOK_ALLOWED_NETWORKS", _LOOPBACK_NETWORKS)
         _get_or_set_setting("OWN_PORTS", str(listener.getsockname()[1]))
         await self._start_kusto(stack)
-        serves_live_stream = self._configure_web_pubsub(listener)
+        serves_live_stream = self._try_configure_web_pubsub_emulator(listener)
         host_json = read_host_json(self._options.app)
         functions = await worker.load_app(self._options.app)
-        durable = self._create_durable_extension(functions, listener, host_json, stack)
+        durable = self._create_durable_extension_if_used(functions, listener, host_json, stack)
         triggers = group_functions_by_trigger(
             [bind_durable_clients(durable, each) for each in functions] if durable else functions, host_json
         )
@@ -201,7 +201,7 @@ class Host:
         if durable:
             self._start_trigger_task(durable.run())
         data_dir = self._options.data_dir
-        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_waiting_import)
+        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_import_waiting_for_upload)
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(open_sign_in_codes(data_dir)) if self._has_console else None
         app: Application = HttpApp(
@@ -227,7 +227,7 @@ class Host:
         stack.callback(task.cancel)
         await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.must_delay_start else 0)
 
-    def _create_durable_extension(
+    def _create_durable_extension_if_used(
         self,
         functions: Collection[worker.LoadedFunction],
         listener: socket.socket,
@@ -235,7 +235,7 @@ class Host:
         stack: AsyncExitStack,
     ) -> LocalDurableExtension | None:
         """Create the Durable Task emulator; return None for an app without Durable Functions."""
-        if not uses_durable_functions(functions):
+        if not has_durable_functions(functions):
             return None
         origin = build_server_url(_to_connect_address(self._options.host), listener)
         durable = create_durable_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
@@ -243,7 +243,7 @@ class Host:
         add_readiness_probe("durable engine", durable.check_database)
         self._start_task(
             delete_expired_data_hourly(
-                "orchestrations", lambda: durable.purge_ended_instances(_HISTORY_AGE), self._stopping
+                "orchestrations", lambda: durable.purge_and_count_ended_instances(_HISTORY_AGE), self._stopping
             )
         )
         return durable
@@ -254,15 +254,15 @@ class Host:
             return
         stack.enter_context(await lock_data_dir(self._options.data_dir))
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
-        stack.push_async_callback(lambda: child.stop(self._compute_kusto_stop_seconds()))
-        os.environ["KUSTO_URI"] = await child.start()
+        stack.push_async_callback(lambda: child.stop(self._compute_max_kusto_stop_seconds()))
+        os.environ["KUSTO_URI"] = await child.start_and_get_address()
         self._runs_engine = True
         stack.callback(_subscribe_kusto_to_hub(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE_URL_FILE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._start_task(child.supervise(self._stopping))
 
-    def _configure_web_pubsub(self, listener: socket.socket) -> bool:
+    def _try_configure_web_pubsub_emulator(self, listener: socket.socket) -> bool:
         """Configure the app to use the Web PubSub emulator, unless a real service is configured.
 
         Return whether the app uses the emulator.
@@ -290,11 +290,13 @@ class Host:
         self._start_task(hub.watch_file(self._stopping))
         progress = HubProgress(hub, self._stopping, runs_engine=self._runs_engine)
 
-        async def delete_read_events() -> int:
+        async def delete_read_events_and_count() -> int:
             is_read = await progress.is_hub_read_by_engine()
-            return await hub.trim_events(triggers.collect_consumer_groups(is_hub_read_by_engine=is_read))
+            return await hub.delete_old_events_and_count(
+                triggers.collect_consumer_groups_by_hub(is_hub_read_by_engine=is_read)
+            )
 
-        self._start_task(delete_expired_data_hourly("hub events", delete_read_events, self._stopping))
+        self._start_task(delete_expired_data_hourly("hub events", delete_read_events_and_count, self._stopping))
         return progress
 
     async def _start_http_server(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
@@ -341,7 +343,7 @@ class Host:
         remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
         return min(max(remaining, 0.0), _DRAIN_SECONDS)
 
-    def _compute_kusto_stop_seconds(self) -> float:
+    def _compute_max_kusto_stop_seconds(self) -> float:
         """Return the maximum seconds to wait for the shutdown of the Kusto process, so that the host stops in time."""
         remaining = self._end - time.monotonic() - _CANCEL_SECONDS
         return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
@@ -375,7 +377,10 @@ def _to_connect_address(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
-def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
+type _Unsubscribe = Callable[[], None]
+
+
+def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> _Unsubscribe:
     """Notify the Kusto emulator of telemetry events that this process sends; return a function that unsubscribes it."""
     loop = asyncio.get_running_loop()
 
@@ -393,7 +398,7 @@ def _install_direct_message_sender(live: LiveStreamGateway) -> None:
     services().live_stream.set_message_sender(live.direct_sender)
 
 
-async def _require_waiting_import(upload_name: str) -> None:
+async def _require_import_waiting_for_upload(upload_name: str) -> None:
     """Check that the import to which an uploaded file belongs has not ended."""
     from shared.imports.uploads import require_waiting_import  # noqa: PLC0415  other apps need no imports
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now

@@ -25,7 +25,7 @@ from local.host.shutdown import ShutdownSignal
 from local.host.triggers import TABLE_GROUP
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
-from local.http_server.request_head import check_host
+from local.http_server.request_head import check_host_header
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
@@ -88,9 +88,9 @@ class ReplayPrelude:
         from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
         wired = services()
-        connections = filters.select_connections(await wired.catalog.get_current_catalog())
+        connections = filters.select_connection_lookups(await wired.catalog.get_current_catalog())
         history = History(wired.queries.engine, runtime=wired.runtime)
-        await Replay(history, self._progress).run(_ClientStream(connection), connections, since)
+        await Replay(history, self._progress).replay_to_stream(_ClientStream(connection), connections, since)
 
 
 class _ClientStream:
@@ -101,16 +101,16 @@ class _ClientStream:
         self.start_buffering: Callable[[], None] = connection.start_buffering
         self.has_overflowed: Callable[[], bool] = connection.has_overflowed
 
-    async def send(self, texts: Sequence[bytes]) -> bool:
+    async def try_send(self, texts: Sequence[bytes]) -> bool:
         """Send replayed events as fast as the client accepts them; return whether the client is still connected."""
-        return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
+        return await self._connection.try_send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
     async def send_buffered(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Send the buffered live events that the replay did not contain.
 
         Afterwards, live events are sent immediately.
         """
-        await self._connection.send_buffered(is_repeated)
+        await self._connection.send_buffered_messages(is_repeated)
 
 
 class HubProgress:
@@ -151,29 +151,29 @@ class HubProgress:
 
     async def _wait_until_group_has_read_events(self, group: str) -> None:
         """Wait until a consumer group has read all current events; after 30 seconds, log a warning and return."""
-        ends = await self._hub.run_with_reader(_read_last_sequence_numbers)
+        ends = await self._hub.run_with_reader(_read_last_sequence_number_by_partition)
         for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
-            read = await self._hub.run_with_reader(lambda reader: _read_committed_offsets(reader, group))
+            read = await self._hub.run_with_reader(lambda reader: _read_committed_offset_by_partition(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
-            if await self._stopping.wait_for(_POLL_SECONDS):
+            if await self._stopping.is_set_within(_POLL_SECONDS):
                 return
         _LOGGER.warning(
             "a replay may have a gap or a duplicate, because a consumer group is slow", extra=fields(group=group)
         )
 
 
-def _read_last_sequence_numbers(reader: HubReader) -> dict[str, int]:
+def _read_last_sequence_number_by_partition(reader: HubReader) -> dict[str, int]:
     return {
-        partition: reader.find_last_sequence_number(IMPULSES_HUB, partition)
-        for partition in reader.list_partitions(IMPULSES_HUB)
+        partition: reader.read_last_assigned_sequence_number(IMPULSES_HUB, partition)
+        for partition in reader.list_partition_ids(IMPULSES_HUB)
     }
 
 
-def _read_committed_offsets(reader: HubReader, group: str) -> dict[str, int]:
+def _read_committed_offset_by_partition(reader: HubReader, group: str) -> dict[str, int]:
     return {
         partition: reader.read_offset(IMPULSES_HUB, group, partition)
-        for partition in reader.list_partitions(IMPULSES_HUB)
+        for partition in reader.list_partition_ids(IMPULSES_HUB)
     }
 
 
@@ -234,7 +234,9 @@ class LiveStreamGateway:
             # The app closes only streams whose authorisation has ended; they get the code of an expired token.
             close_code=TOKEN_EXPIRED,
         )
-        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_change_client_count))
+        self._service = WebPubSubEmulator(
+            ServiceSettings(key, {HUB: hub}, count_clients=_record_change_of_client_count)
+        )
         self.direct_sender = DirectSender(self._service.get_or_create_hub(HUB))
         # A client that opens streams in a loop must not block the event loop for others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
@@ -265,7 +267,7 @@ class LiveStreamGateway:
             await send(message)
 
         try:
-            check_host(scope["headers"], scope["http_version"])
+            check_host_header(scope["headers"], scope["http_version"])
         except WorkspaceError as error:
             await receive()
             await reject_handshake(scope, send_with_version, error)
@@ -293,8 +295,8 @@ class LiveStreamGateway:
             await self._service({**scope, **led}, receive, send_reply)
 
 
-def _change_client_count(change_of_count: int) -> None:
-    add_to_level_metric("workspace.live.clients", change_of_count)
+def _record_change_of_client_count(change: int) -> None:
+    add_to_level_metric("workspace.live.clients", change)
 
 
 def _add_version_header(message: Message) -> None:

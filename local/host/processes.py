@@ -65,7 +65,7 @@ def record_running_host(data_dir: Path, address: str) -> Iterator[None]:
     folder = data_dir / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.glob("*" + _SUFFIX):
-        if _read_host_record(path) is None:
+        if _find_running_host_of_record(path) is None:
             path.unlink(missing_ok=True)
     draft = folder / f"{secrets.token_hex(8)}.draft"
     record = draft.with_suffix(_SUFFIX)
@@ -85,17 +85,17 @@ def record_running_host(data_dir: Path, address: str) -> Iterator[None]:
 def find_running_host(data_dir: Path) -> RunningHost | None:
     """Find a local host that uses a data directory; return None if no host is running."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
-    return next((host for host in map(_read_host_record, records) if host is not None), None)
+    return next((host for host in map(_find_running_host_of_record, records) if host is not None), None)
 
 
-def _read_host_record(path: Path) -> RunningHost | None:
+def _find_running_host_of_record(record_path: Path) -> RunningHost | None:
     """Return the running host that a record file describes; None if the host has stopped or the file is invalid."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(record_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, encoding="utf-8") as file:
-        if not _is_record_file_trusted(os.fstat(descriptor), path) or not _is_locked(descriptor):
+        if not _is_record_file_trusted(os.fstat(descriptor), record_path) or not _is_file_locked(descriptor):
             return None
         try:
             return RunningHost(str(json.load(file)["address"]))
@@ -103,9 +103,9 @@ def _read_host_record(path: Path) -> RunningHost | None:
             return None
 
 
-def _is_record_file_trusted(file_status: os.stat_result, path: Path) -> bool:
+def _is_record_file_trusted(file_status: os.stat_result, record_path: Path) -> bool:
     """Return whether the record file is trustworthy: only this user or the data directory's owner can write it."""
-    trusted = {os.geteuid(), path.parent.parent.stat().st_uid}
+    trusted = {os.geteuid(), record_path.parent.parent.stat().st_uid}
     return (
         stat.S_ISREG(file_status.st_mode)
         and file_status.st_uid in trusted
@@ -113,37 +113,41 @@ def _is_record_file_trusted(file_status: os.stat_result, path: Path) -> bool:
     )
 
 
-def _is_locked(descriptor: int) -> bool:
+def _is_file_locked(file_descriptor: int) -> bool:
     """Return whether a running host holds the lock on its record file."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file_descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     return False
 
 
-async def lock_data_dir(data_dir: Path) -> TextIO:
-    """Lock a data directory for one host. The lock ends if the returned file is closed or the process ends.
+type DataDirLock = TextIO
+"""Open file that holds the lock on a data directory until it is closed, or the process ends."""
+
+
+async def lock_data_dir(data_dir: Path) -> DataDirLock:
+    """Lock a data directory for one host.
 
     Raises:
         StartError: another host holds the lock and does not stop in time.
     """
-    claim = (data_dir / "host.lock").open("a")
+    lock_file = (data_dir / "host.lock").open("a")
     deadline = time.monotonic() + _LOCK_WAIT_SECONDS
-    while not _try_to_lock_file(claim):
+    while not _try_to_lock_file(lock_file):
         if time.monotonic() > deadline:
-            claim.close()
+            lock_file.close()
             raise StartError(
                 f"another host runs the query engine of the data directory {data_dir}; "
                 "stop that host, or set another folder with --data-dir (DATA_DIR)"
             )
         await asyncio.sleep(_POLL_SECONDS)
-    return claim
+    return lock_file
 
 
-def _try_to_lock_file(claim: TextIO) -> bool:
+def _try_to_lock_file(lock_file: TextIO) -> bool:
     try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -171,7 +175,7 @@ class KustoProcess:
         self._process: Process | None = None
         self._port = 0
 
-    async def start(self) -> str:
+    async def start_and_get_address(self) -> str:
         """Start the process, wait until it accepts queries, and return its address.
 
         Raises:
@@ -181,7 +185,7 @@ class KustoProcess:
         process = self._process = await self._start_process()
         try:
             async with asyncio.timeout(START_SECONDS):
-                address = await _read_address(process)
+                address = await _wait_for_ready_address(process)
         except TimeoutError:
             await _kill_process_group(process)
             raise StartError(f"the query engine (Kusto emulator) is not ready after {START_SECONDS:.0f} s") from None
@@ -193,16 +197,16 @@ class KustoProcess:
         delay = _FIRST_DELAY
         while not stopping.is_set():
             began = time.monotonic()
-            if await self._wait_for_end_or_shutdown(stopping):
+            if await self._is_host_stopped_before_process_ends(stopping):
                 return
             if time.monotonic() - began > _HEALTHY_SECONDS:
                 delay = _FIRST_DELAY
             _LOGGER.error("the query engine (Kusto emulator) crashed; it is restarted", extra=fields(delay=delay))
-            if await stopping.wait_for(delay):
+            if await stopping.is_set_within(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
             try:
-                await self.start()
+                await self.start_and_get_address()
             except (StartError, OSError) as error:
                 _LOGGER.error("the query engine (Kusto emulator) was not restarted: %s", error)  # noqa: TRY400  expected
 
@@ -215,8 +219,8 @@ class KustoProcess:
         if not process.stdin.is_closing() and not process.stdin.transport.get_write_buffer_size():
             process.stdin.write(b"\n")
 
-    async def stop(self, seconds: float) -> None:
-        """Terminate the process; kill the process and its children if it still runs after ``seconds``."""
+    async def stop(self, max_wait_seconds: float) -> None:
+        """Terminate the process; kill the process and its children if it still runs after ``max_wait_seconds``."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -225,7 +229,7 @@ class KustoProcess:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max_wait_seconds):
                 await process.wait()
         except TimeoutError:
             _LOGGER.warning("the query engine (Kusto emulator) did not stop in time; it is killed")
@@ -246,7 +250,7 @@ class KustoProcess:
             start_new_session=True,
         )
 
-    async def _wait_for_end_or_shutdown(self, stopping: ShutdownSignal) -> bool:
+    async def _is_host_stopped_before_process_ends(self, stopping: ShutdownSignal) -> bool:
         """Wait until the process ends or the host stops; return whether the host stops."""
         ends = [asyncio.create_task(self._forward_output()), asyncio.create_task(stopping.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -270,7 +274,7 @@ async def _kill_process_group(process: Process) -> None:
     await process.wait()
 
 
-async def _read_address(process: Process) -> str:
+async def _wait_for_ready_address(process: Process) -> str:
     """Wait for the line ``ready ADDRESS`` of the process, and return the address."""
     if process.stdout is None:
         raise StartError("the standard output of the query engine (Kusto emulator) is not a pipe")

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
@@ -42,7 +43,7 @@ class Occurrence:
     last: datetime
     next: datetime
 
-    def to_document(self) -> dict[str, str]:
+    def to_status_json(self) -> dict[str, str]:
         """Convert the last run and due time to the JSON status that the Functions host passes to a timer function."""
         return {"Last": self.last.isoformat(), "Next": self.next.isoformat(), "LastUpdated": self.last.isoformat()}
 
@@ -53,29 +54,29 @@ class TimerStatusFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._documents = self._load_statuses()
+        self._documents = self._load_statuses_by_timer_name()
 
-    def read(self, name: str) -> Occurrence | None:
+    def find(self, timer_name: str) -> Occurrence | None:
         """Return a timer's last and next run; None if the file has no valid entry for the timer."""
         try:
-            document = self._documents[name]
+            document = self._documents[timer_name]
             return Occurrence(datetime.fromisoformat(document["Last"]), datetime.fromisoformat(document["Next"]))
         except (KeyError, ValueError, TypeError):
             return None
 
-    def write(self, name: str, occurrence: Occurrence) -> None:
+    def write(self, timer_name: str, occurrence: Occurrence) -> None:
         """Write the last and next run of a timer to the file, which is replaced atomically.
 
         Raises:
             OSError: the file cannot be written.
         """
         with self._lock:
-            self._documents[name] = occurrence.to_document()
+            self._documents[timer_name] = occurrence.to_status_json()
             new = self._path.with_suffix(".new")
             new.write_text(json.dumps(self._documents))
             new.replace(self._path)
 
-    def _load_statuses(self) -> dict[str, dict[str, str]]:
+    def _load_statuses_by_timer_name(self) -> dict[str, dict[str, str]]:
         try:
             documents = json.loads(self._path.read_text())
         except FileNotFoundError:
@@ -84,6 +85,13 @@ class TimerStatusFile:
             _LOGGER.warning("the status of timers is lost: %s", error)
             return {}
         return documents if isinstance(documents, dict) else {}
+
+
+class _FirstRun(NamedTuple):
+    """First run of a timer after the start of the host; it is past due if a run was missed while no host ran."""
+
+    due: datetime
+    is_past_due: bool
 
 
 class Timer:
@@ -96,12 +104,12 @@ class Timer:
         self._running = asyncio.Lock()
         self._requested_runs: set[asyncio.Task[None]] = set()
         # As on the Functions host, timers with an interval below a minute have no status and are never past due.
-        self._monitored = setting.schedule.compute_interval(now()) >= _MONITORED
+        self._monitored = setting.schedule.compute_next_interval(now()) >= _MONITORED
 
     async def run(self) -> None:
         """Run the function on its schedule until the host stops, then wait for the end of runs on request."""
-        due, past_due = self._find_first_due_time_and_missed_run()
-        while (served := await self._wait_until_due(due)) is not None:
+        due, past_due = self._find_first_run()
+        while (served := await self._wait_until_due_unless_stopped(due)) is not None:
             await self._invoke_function(past_due=past_due)
             past_due = False
             due = self._compute_due_time_after(served)
@@ -113,42 +121,41 @@ class Timer:
         self._requested_runs.add(task)
         task.add_done_callback(self._requested_runs.discard)
 
-    def _find_first_due_time_and_missed_run(self) -> tuple[datetime, bool]:
-        """Return the first due time after the start of the host, and whether a run was missed while no host ran."""
-        last = self._statuses.read(self._setting.function.name) if self._monitored else None
+    def _find_first_run(self) -> _FirstRun:
+        last = self._statuses.find(self._setting.function.name) if self._monitored else None
         if last is not None and last.next <= now():
-            return now(), True
+            return _FirstRun(now(), is_past_due=True)
         if self._setting.run_on_startup:
-            return now(), False
-        return self._setting.schedule.compute_next_time(now()), False
+            return _FirstRun(now(), is_past_due=False)
+        return _FirstRun(self._setting.schedule.compute_next_due_time(now()), is_past_due=False)
 
-    async def _wait_until_due(self, due: datetime) -> datetime | None:
+    async def _wait_until_due_unless_stopped(self, due: datetime) -> datetime | None:
         """Wait until a run is due; return its due time, or None if the host stops first.
 
         If the clock is set back, wait for the next due time of the changed clock.
         """
         planned_at = now()
         while (remaining := (due - now()).total_seconds()) > 0:
-            if await self._stopping.wait_for(min(remaining, _MAX_SLEEP)):
+            if await self._stopping.is_set_within(min(remaining, _MAX_SLEEP)):
                 return None
             if now() < planned_at - _CLOCK_TOLERANCE:
                 planned_at = now()
-                due = self._setting.schedule.compute_next_time(planned_at)
+                due = self._setting.schedule.compute_next_due_time(planned_at)
         return None if self._stopping.is_set() else due
 
-    def _compute_due_time_after(self, served: datetime) -> datetime:
-        """Return the next due time after the run that was due at ``served``."""
+    def _compute_due_time_after(self, served_due_time: datetime) -> datetime:
+        """Return the next due time after the run that was due at ``served_due_time``."""
         at = now()
         # The clock may be slightly before the due time that was just served.
-        is_slightly_earlier = at < served <= at + _CLOCK_TOLERANCE
-        return self._setting.schedule.compute_next_time(served if is_slightly_earlier else at)
+        is_slightly_earlier = at < served_due_time <= at + _CLOCK_TOLERANCE
+        return self._setting.schedule.compute_next_due_time(served_due_time if is_slightly_earlier else at)
 
     async def _invoke_function(self, *, past_due: bool) -> None:
         function = self._setting.function
         async with self._running:
             started = now()
             try:
-                await invoke_function(function, TypedData(json=self._build_timer_input(past_due=past_due)))
+                await invoke_function(function, TypedData(json=self._build_timer_input_json(past_due=past_due)))
             except FunctionFailed as failure:
                 _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
                     "a timer function failed: %s",
@@ -159,37 +166,39 @@ class Timer:
                 await self._store_status(started)
 
     async def _store_status(self, started_at: datetime) -> None:
-        occurrence = Occurrence(started_at, self._setting.schedule.compute_next_time(now()))
+        occurrence = Occurrence(started_at, self._setting.schedule.compute_next_due_time(now()))
         try:
             await asyncio.to_thread(self._statuses.write, self._setting.function.name, occurrence)
         except OSError:
             _LOGGER.exception("the status of a timer is lost")
 
-    def _build_timer_input(self, *, past_due: bool) -> str:
-        status = self._statuses.read(self._setting.function.name) if self._monitored else None
+    def _build_timer_input_json(self, *, past_due: bool) -> str:
+        status = self._statuses.find(self._setting.function.name) if self._monitored else None
         return json.dumps(
             {
                 "Schedule": {"AdjustForDST": True},
-                "ScheduleStatus": status and status.to_document(),
+                "ScheduleStatus": status and status.to_status_json(),
                 "IsPastDue": past_due,
             }
         )
 
 
-async def delete_expired_data_hourly(data: str, delete: Callable[[], Awaitable[int]], stopping: ShutdownSignal) -> None:
+async def delete_expired_data_hourly(
+    data_name: str, delete_and_count: Callable[[], Awaitable[int]], stopping: ShutdownSignal
+) -> None:
     """Delete expired data immediately, and again every hour until the host stops; failures are logged.
 
     Args:
-        data: name of the data, for the log.
-        delete: deletes the expired data, and returns the number of deleted items.
+        data_name: name of the data, for the log.
+        delete_and_count: deletes the expired data, and returns the number of deleted items.
         stopping: signal that the host stops.
     """
     while not stopping.is_set():
         try:
-            deleted = await delete()
+            deleted = await delete_and_count()
         except sqlite3.Error:
-            _CLEANUP_LOGGER.exception("expired data cannot be deleted", extra=fields(data=data))
+            _CLEANUP_LOGGER.exception("expired data cannot be deleted", extra=fields(data=data_name))
         else:
             if deleted:
-                _CLEANUP_LOGGER.info("expired data is deleted", extra=fields(data=data, deleted=deleted))
-        await stopping.wait_for(_CLEANUP_SECONDS)
+                _CLEANUP_LOGGER.info("expired data is deleted", extra=fields(data=data_name, deleted=deleted))
+        await stopping.is_set_within(_CLEANUP_SECONDS)

@@ -59,7 +59,7 @@ def read_host_json(folder: Path) -> HostJson:
     Raises:
         StartError: the file is not a JSON object, or a setting of Durable Functions is invalid.
     """
-    extensions = _read_json_object(folder / "host.json").get("extensions", {})
+    extensions = _read_json_object_or_empty(folder / "host.json").get("extensions", {})
     return HostJson(
         route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
         max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
@@ -88,7 +88,7 @@ def load_local_settings(folder: Path) -> None:
     Raises:
         StartError: the file is not a JSON object.
     """
-    for name, value in _read_json_object(folder / "local.settings.json").get("Values", {}).items():
+    for name, value in _read_json_object_or_empty(folder / "local.settings.json").get("Values", {}).items():
         os.environ.setdefault(name, str(value))
 
 
@@ -111,7 +111,7 @@ def _get_referenced_setting(reference: re.Match[str]) -> str:
         ) from None
 
 
-def _read_json_object(path: Path) -> dict[str, Any]:
+def _read_json_object_or_empty(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def _read_json_object(path: Path) -> dict[str, Any]:
     return document
 
 
-async def invoke_with_text(function: LoadedFunction, text: str, /) -> str | None:
+async def invoke_function_with_text(function: LoadedFunction, text: str, /) -> str | None:
     """Call a function with a text as input; return its result as text, or None if it has no result.
 
     Raises:
@@ -144,13 +144,13 @@ def create_durable_extension(
     stopping: ShutdownSignal,
 ) -> LocalDurableExtension:
     """Create the Durable Task emulator, which runs durable functions and stores their state in the data directory."""
-    ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock_is_available, is_local_request)
+    ports = HostPorts(invoke_function_with_text, SqliteDatabase, check_write_lock_is_available, is_local_request)
     return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
 
 
 def bind_durable_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
     """Return a copy of a function whose inputs contain the values of its Durable Functions client bindings."""
-    values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
+    values = {name: TypedData(string=text) for name, text in extension.build_client_binding_texts(function).items()}
     return replace(function, inputs=values) if values else function
 
 
@@ -163,7 +163,7 @@ class Triggers:
     timers: tuple[TimerSetting, ...]
     event_hubs: tuple[EventHubSetting, ...]
 
-    def collect_consumer_groups(self, *, is_hub_read_by_engine: bool) -> dict[str, frozenset[str]]:
+    def collect_consumer_groups_by_hub(self, *, is_hub_read_by_engine: bool) -> dict[str, frozenset[str]]:
         """Return, for each event hub, the consumer groups that must read an event before it may be deleted.
 
         Args:
@@ -207,14 +207,14 @@ def group_functions_by_trigger(functions: Iterable[LoadedFunction], host_json: H
     return Triggers(by_name, routes, tuple(timers), tuple(hubs))
 
 
-def is_function_disabled(name: str) -> bool:
+def is_function_disabled(function_name: str) -> bool:
     """Return whether the environment variable ``AzureWebJobs.NAME.Disabled`` disables the function NAME.
 
     The name of the variable may contain ``__`` instead of each dot.
 
     See learn.microsoft.com/azure/azure-functions/disable-function.
     """
-    values = (os.environ.get(f"AzureWebJobs{mark}{name}{mark}Disabled", "") for mark in (".", "__"))
+    values = (os.environ.get(f"AzureWebJobs{mark}{function_name}{mark}Disabled", "") for mark in (".", "__"))
     return any(value.lower() in {"true", "1"} for value in values)
 
 

@@ -15,7 +15,7 @@ import azure_functions_runtime as runtime
 
 from local.errors import StartError
 from local.host import worker_protocol as protos
-from local.host.retries import RetryPolicy, read_retry_policy
+from local.host.retries import RetryPolicy, retry_policy_from_worker_options
 from local.host.worker_protocol import InvocationRequest, ParameterBinding, RetryContext, TypedData
 from shared.warm_queries.disconnects import is_cancelled_by_client
 
@@ -135,10 +135,16 @@ async def _call_worker_library(request: protos.WorkerRequest) -> Any:
         ) from None
 
 
-def _to_loaded_function(entry: Any) -> LoadedFunction:
-    bindings: Sequence[dict[str, Any]] = [json.loads(text) for text in entry.raw_bindings]
+def _to_loaded_function(metadata_entry: Any) -> LoadedFunction:
+    bindings: Sequence[dict[str, Any]] = [json.loads(text) for text in metadata_entry.raw_bindings]
     trigger = next((binding for binding in bindings if binding["type"].endswith("Trigger")), None)
     if trigger is None:
-        raise StartError(f"the function {entry.name} has no trigger")
+        raise StartError(f"the function {metadata_entry.name} has no trigger")
     clients = {binding["name"]: binding.get("taskHub") for binding in bindings if binding["type"] == "durableClient"}
-    return LoadedFunction(entry.name, entry.function_id, trigger, read_retry_policy(entry.retry_options), clients)
+    return LoadedFunction(
+        metadata_entry.name,
+        metadata_entry.function_id,
+        trigger,
+        retry_policy_from_worker_options(metadata_entry.retry_options),
+        clients,
+    )

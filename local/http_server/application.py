@@ -19,7 +19,7 @@ from local.http_server.admin import Admin
 from local.http_server.body_memory import BodyMemory
 from local.http_server.error_replies import build_error_reply, read_or_create_request_id
 from local.http_server.files import Files
-from local.http_server.request_head import check_host, check_request_target, check_single_idempotency_key
+from local.http_server.request_head import check_host_header, check_request_target, check_single_idempotency_key
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
@@ -32,7 +32,7 @@ from shared.http.request_span import record_rejected_request
 from shared.http.security_headers import SECURITY_HEADERS
 from shared.http.size_limits import build_body_too_large_error
 from shared.observability.logs import fields, get_logger
-from shared.warm_queries.disconnects import watch_client
+from shared.warm_queries.disconnects import watch_for_disconnect
 
 MAX_BODY_BYTES = 104_857_600
 """Maximum size in bytes of a request body, as on the Functions host: 100 MB."""
@@ -101,11 +101,11 @@ class HttpApp:
             stopping = WorkspaceError(
                 Kind.UNAVAILABLE, "HOST_STOPPING", "The host is stopping; send the request again."
             )
-            response = build_error_reply(stopping, given_id, close=True)
+            response = build_error_reply(stopping, given_id, close_connection=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
             response = build_error_reply(
-                _build_internal_error("The local host failed; see its log."), given_id, close=True
+                _build_internal_error("The local host failed; see its log."), given_id, close_connection=True
             )
         if isinstance(response, Reply):
             record_rejected_request(
@@ -123,10 +123,10 @@ class HttpApp:
         Return None, or the error reply that the caller must send to the client.
         """
         try:
-            check_host(scope["headers"], scope["http_version"])
+            check_host_header(scope["headers"], scope["http_version"])
             await self._files.serve(scope, receive, send, client_request_id)
         except WorkspaceError as error:
-            return build_error_reply(error, client_request_id, close=True)
+            return build_error_reply(error, client_request_id, close_connection=True)
         except UploadInterruptedError:
             raise _ClientDisconnectedError from None
         return None
@@ -135,21 +135,21 @@ class HttpApp:
         self, scope: Message, receive: Receive, client_request_id: str
     ) -> HttpResponse | Reply:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
-        with self._body_memory.hold_body() as count_bytes:
+        with self._body_memory.open_body_byte_counter() as count_bytes:
             return await self._read_and_dispatch_request(scope, receive, client_request_id, count_bytes)
 
     async def _read_and_dispatch_request(
         self, scope: Message, receive: Receive, client_request_id: str, count_bytes: Callable[[int], None]
     ) -> HttpResponse | Reply:
         try:
-            check_host(scope["headers"], scope["http_version"])
+            check_host_header(scope["headers"], scope["http_version"])
             check_single_idempotency_key(scope["headers"])
             check_request_target(scope["raw_path"].decode("latin-1"))
             limit = MAX_HOST_BODY_BYTES if self._is_host_route(scope["raw_path"]) else MAX_BODY_BYTES
             body = await _read_body(scope["headers"], receive, limit, count_bytes)
         except WorkspaceError as error:
-            return build_error_reply(error, client_request_id, close=True)
-        with watch_client(lambda: _wait_for_disconnect(receive)) as watch:
+            return build_error_reply(error, client_request_id, close_connection=True)
+        with watch_for_disconnect(lambda: _wait_for_disconnect(receive)) as watch:
             try:
                 return await self._dispatch_request(scope, body, client_request_id)
             except WorkspaceError as error:
@@ -171,7 +171,7 @@ class HttpApp:
             self._admin.handle(scope, raw_path, body)
             return 202, [(b"x-request-id", client_request_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
-            return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
+            return _build_webhook_response(await self._webhooks.handle_request(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), client_request_id)
         async with self._admit_request(raw_path):
@@ -229,11 +229,11 @@ def _build_webhook_response(reply: WebhookReply) -> HttpResponse:
 
 
 async def _read_body(
-    headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit: int, count_bytes: Callable[[int], None]
+    headers: Iterable[tuple[bytes, bytes]], receive: Receive, max_bytes: int, count_bytes: Callable[[int], None]
 ) -> bytes:
     for name, value in headers:
-        if name == b"content-length" and int(value) > limit:
-            raise build_body_too_large_error(limit)
+        if name == b"content-length" and int(value) > max_bytes:
+            raise build_body_too_large_error(max_bytes)
     parts: list[bytes] = []
     size, has_more = 0, True
     while has_more:
@@ -242,8 +242,8 @@ async def _read_body(
             raise _ClientDisconnectedError
         part = message.get("body", b"")
         size += len(part)
-        if size > limit:
-            raise build_body_too_large_error(limit)
+        if size > max_bytes:
+            raise build_body_too_large_error(max_bytes)
         count_bytes(len(part))
         parts.append(part)
         has_more = message.get("more_body", False)
@@ -276,19 +276,19 @@ def _build_function_request(scope: Message, raw_path: str, match: RouteMatch, bo
     )
 
 
-def _join_repeated_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _join_repeated_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return a dictionary of headers by lower-case name; the values of a repeated header are joined with commas."""
     headers: dict[str, str] = {}
-    for raw_name, raw_value in raw:
+    for raw_name, raw_value in raw_headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]},{value}" if name in headers else value
     return headers
 
 
-def _join_repeated_parameters(text: str) -> dict[str, str]:
+def _join_repeated_parameters(query_string: str) -> dict[str, str]:
     """Return query parameters by name; join repeated ones with commas, omit empty ones, as the Functions host does."""
     query: dict[str, str] = {}
-    for name, value in parse_qsl(text):
+    for name, value in parse_qsl(query_string):
         query[name] = f"{query[name]},{value}" if name in query else value
     return query
 

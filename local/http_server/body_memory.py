@@ -31,16 +31,16 @@ class BodyMemory:
         self._used = 0
 
     @contextmanager
-    def hold_body(self) -> Iterator[Callable[[int], None]]:
+    def open_body_byte_counter(self) -> Iterator[Callable[[int], None]]:
         """Context manager for one body: yield the function that counts further bytes; release all of them at the end.
 
         The function raises WorkspaceError UNAVAILABLE ``OVERLOADED`` if all bodies together need too much memory.
         """
         size = counted = 0
 
-        def count_bytes(added: int) -> None:
+        def count_bytes(added_bytes: int) -> None:
             nonlocal size, counted
-            size += added
+            size += added_bytes
             further = max(0, size - FREE_BYTES) - counted
             if self._used + further > self._max_bytes:
                 raise _build_overloaded_error()

@@ -49,14 +49,14 @@ def read_or_create_request_id(headers: RawHeaders) -> str:
 
 
 def build_error_reply(
-    error: WorkspaceError, client_request_id: str, *, close: bool = False, status: HTTPStatus | None = None
+    error: WorkspaceError, client_request_id: str, *, close_connection: bool = False, status: HTTPStatus | None = None
 ) -> Reply:
     """Build the problem document for an error of the local host.
 
     Args:
         error: error with its kind, code and detail.
         client_request_id: id of the request, from :func:`read_or_create_request_id`.
-        close: whether the connection closes after the reply, because the rest of the request is not read.
+        close_connection: whether the connection closes after the reply, because the rest of the request is not read.
         status: HTTP status to use instead of the status of the error's kind.
     """
     if isinstance(error, UnsupportedHttpError):
@@ -64,7 +64,7 @@ def build_error_reply(
     reply = build_problem_reply(error, client_request_id, status)
     reply.headers["x-request-id"] = client_request_id
     add_security_headers(reply.headers)
-    if close:
+    if close_connection:
         reply.headers["Connection"] = "close"
     return reply
 
@@ -86,7 +86,7 @@ def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
 def build_timeout_reply(detail: str, client_request_id: str) -> Reply:
     """Build the 408 reply to a request that did not arrive completely in time."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)
-    return build_error_reply(error, client_request_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
+    return build_error_reply(error, client_request_id, close_connection=True, status=HTTPStatus.REQUEST_TIMEOUT)
 
 
 def check_http_version_and_transfer_coding(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -111,20 +111,20 @@ def check_http_version_and_transfer_coding(version: str, headers: Iterable[tuple
         )
 
 
-def build_parse_error(data: bytes, message: str) -> WorkspaceError:
+def build_parse_error(received_bytes: bytes, parser_message: str) -> WorkspaceError:
     """Return the error for a request that the HTTP parser cannot parse; call this only in an ``except`` block.
 
     Args:
-        data: bytes of the request that were received last.
-        message: error message of the parser.
+        received_bytes: bytes of the request that were received last.
+        parser_message: error message of the parser.
     """
-    line = _LINE.match(data)
+    line = _LINE.match(received_bytes)
     if line is not None and line[1] != _MAJOR:
         return _build_unsupported_version_error()
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is unknown."
         return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
-    return build_invalid_field_error("request", message)
+    return build_invalid_field_error("request", parser_message)
 
 
 def _build_unsupported_version_error() -> UnsupportedHttpError:

@@ -80,7 +80,7 @@ class Files:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
         try:
-            linked = self._links.verify_signed_link(unquote(container), unquote(name), query)
+            linked = self._links.parse_link_if_signature_is_valid(unquote(container), unquote(name), query)
         except OSError as error:
             _LOGGER.warning("the key of file links cannot be used: %s", error)
             detail = "The service cannot verify the link at the moment; try again later."
@@ -139,12 +139,12 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
     elif part.status == 416:  # noqa: PLR2004  Range Not Satisfiable
         headers.append((b"content-range", f"bytes */{found.st_size}".encode()))
     await send({"type": "http.response.start", "status": part.status, "headers": headers})
-    await _send_body(send, file, part if scope["method"] == "GET" else _ByteRange(part.status, 0, 0))
+    await _send_byte_range(send, file, part if scope["method"] == "GET" else _ByteRange(part.status, 0, 0))
 
 
-async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
-    file.seek(part.first)
-    remaining = part.end - part.first
+async def _send_byte_range(send: Send, file: IO[bytes], byte_range: _ByteRange) -> None:
+    file.seek(byte_range.first)
+    remaining = byte_range.end - byte_range.first
     while remaining:
         chunk = await asyncio.to_thread(file.read, min(remaining, _CHUNK))
         if not chunk:
@@ -154,15 +154,15 @@ async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _parse_range(requested: str, size: int) -> _ByteRange:
+def _parse_range(range_header: str, file_size: int) -> _ByteRange:
     """Parse a Range header; return the range of the whole file if the header is invalid or names several ranges."""
-    found = _RANGE.fullmatch(requested.replace(" ", ""))
+    found = _RANGE.fullmatch(range_header.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
-        return _ByteRange(200, 0, size)
+        return _ByteRange(200, 0, file_size)
     if found[1]:
-        first, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
+        first, end = int(found[1]), min(int(found[2]) + 1, file_size) if found[2] else file_size
         if found[2] and int(found[2]) < int(found[1]):
-            return _ByteRange(200, 0, size)
+            return _ByteRange(200, 0, file_size)
     else:
-        first, end = max(0, size - int(found[2])), size
+        first, end = max(0, file_size - int(found[2])), file_size
     return _ByteRange(206, first, end) if first < end else _ByteRange(416, 0, 0)

@@ -11,7 +11,7 @@ from shared.http.size_limits import (
     MAX_TARGET,
     build_headers_too_large_error,
     build_target_too_long_error,
-    compute_header_size,
+    count_header_bytes,
 )
 
 _ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*+)://([^/?#]*+)(.*+)", re.DOTALL)
@@ -23,7 +23,7 @@ _AUTHORITY = re.compile(
 _HIGHEST_PORT = 65_535
 
 
-def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
+def check_host_header(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
     """Check that a request has one valid Host header, which is optional in HTTP/1.0.
 
     The app receives URLs that contain the host, so the host must not contain ``/``, ``?`` or ``#``.
@@ -131,14 +131,14 @@ class HeadSizeCounter:
         """Record that the HTTP parser has returned data, which means that its buffer is empty."""
         self._has_output = True
 
-    def count_target(self, part: bytes) -> None:
+    def count_target(self, target_part: bytes) -> None:
         """Count a part of the request target.
 
         Raises:
             HeadTooLarge: the target is too long.
         """
         self.mark_parser_buffer_empty()
-        self._target += len(part)
+        self._target += len(target_part)
         if self._target > MAX_TARGET:
             raise self._store_error_and_build_head_too_large(build_target_too_long_error())
 
@@ -150,16 +150,16 @@ class HeadSizeCounter:
         """
         self.mark_parser_buffer_empty()
         self._headers += 1
-        self._header_bytes += compute_header_size(name, value)
+        self._header_bytes += count_header_bytes(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
             raise self._store_error_and_build_head_too_large(build_headers_too_large_error())
 
-    def count_parser_input_and_check_limit(self, size: int) -> bool:
+    def try_count_parser_input(self, byte_count: int) -> bool:
         """Count bytes that were passed to the HTTP parser; return False if the parser now buffers too many bytes.
 
         The parser buffers headers, trailers and chunk extensions of any size until they are complete.
         """
-        self._held_bytes = 0 if self._has_output else self._held_bytes + size
+        self._held_bytes = 0 if self._has_output else self._held_bytes + byte_count
         self._has_output = False
         if self._held_bytes > MAX_HEADER_BYTES:
             self.error = self.error or build_headers_too_large_error()

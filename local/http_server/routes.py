@@ -6,6 +6,7 @@ Literal segments precede mixed ones (text and parameters, such as ``v{number}``)
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from local.errors import StartError
@@ -45,7 +46,7 @@ class RouteTable:
     def __init__(self) -> None:
         self._root = _Node()
 
-    def add(self, function: LoadedFunction, prefix: str) -> None:
+    def add(self, function: LoadedFunction, route_prefix: str) -> None:
         """Add an HTTP function to the table; its route is the app's route prefix and the function's own route.
 
         Raises:
@@ -53,7 +54,7 @@ class RouteTable:
                 serves the same route and method.
         """
         route = str(function.trigger.get("route", function.name))
-        segments = [part for part in f"{prefix}/{route}".split("/") if part]
+        segments = [part for part in f"{route_prefix}/{route}".split("/") if part]
         methods = frozenset(str(method).upper() for method in function.trigger.get("methods") or ())
         names: list[str] = []
         node = self._root
@@ -84,57 +85,70 @@ class RouteTable:
         return None
 
 
-def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
+def _append_route(routes: list[_Route], added_route: _Route, route_template: str) -> None:
     """Add a route to the routes with the same template; raise StartError if they have an HTTP method in common."""
     for other in routes:
-        if not added.methods or not other.methods or added.methods & other.methods:
-            names = f"{other.function.name} and {added.function.name}"
-            raise StartError(f"the functions {names} both serve the route {template!r} with the same HTTP method")
-    routes.append(added)
+        if not added_route.methods or not other.methods or added_route.methods & other.methods:
+            names = f"{other.function.name} and {added_route.function.name}"
+            raise StartError(f"the functions {names} both serve the route {route_template!r} with the same HTTP method")
+    routes.append(added_route)
+
+
+class _MatchingRoute(NamedTuple):
+    """Route that matches a path, and the values of its parameters in the path."""
+
+    route: _Route
+    values: tuple[str, ...]
 
 
 def _iterate_matching_routes(
-    node: _Node, segments: list[str], position: int, values: tuple[str, ...]
-) -> Iterator[tuple[_Route, tuple[str, ...]]]:
-    """Yield the routes that match the segments from ``position`` on, in order of precedence, with parameter values."""
+    node: _Node, segments: list[str], position: int, parameter_values: tuple[str, ...]
+) -> Iterator[_MatchingRoute]:
+    """Yield the routes that match the segments from ``position`` on, in order of precedence."""
     rest = "/".join(segments[position:])
     if not rest:
-        yield from ((route, values) for route in node.routes)
+        yield from (_MatchingRoute(route, parameter_values) for route in node.routes)
     else:
         segment = segments[position]
         literal = node.literals.get(segment.lower())
         if literal is not None:
-            yield from _iterate_matching_routes(literal, segments, position + 1, values)
+            yield from _iterate_matching_routes(literal, segments, position + 1, parameter_values)
         for pattern, child in node.mixed:
             found = pattern.fullmatch(segment)
             if found:
-                yield from _iterate_matching_routes(child, segments, position + 1, values + found.groups())
+                yield from _iterate_matching_routes(child, segments, position + 1, parameter_values + found.groups())
         if node.parameter is not None and segment:
-            yield from _iterate_matching_routes(node.parameter, segments, position + 1, (*values, segment))
+            yield from _iterate_matching_routes(node.parameter, segments, position + 1, (*parameter_values, segment))
     for route in node.catch_all:
         # A catch-all parameter without any value is omitted.
-        yield (route, (*values, rest)) if rest else (_drop_last_parameter(route), values)
+        yield (
+            _MatchingRoute(route, (*parameter_values, rest))
+            if rest
+            else _MatchingRoute(_drop_last_parameter(route), parameter_values)
+        )
 
 
 def _drop_last_parameter(route: _Route) -> _Route:
     return _Route(route.function, route.methods, route.names[:-1])
 
 
-def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
+def _find_or_add_child(node: _Node, segment: str, parameter_names: list[str], route_template: str) -> _Node:
     """Return the child node for a template segment, created if missing.
 
-    Append the segment's parameter names to ``names``.
+    Append the segment's parameter names to ``parameter_names``.
     """
     if "{" not in segment and "}" not in segment:
         return node.literals.setdefault(segment.lower(), _Node())
-    names.extend(_require_plain_parameter_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
+    parameter_names.extend(
+        _require_plain_parameter_name(inside, route_template) for inside in _PLACEHOLDER.findall(segment)
+    )
     if _get_name_of_sole_placeholder(segment):
         if node.parameter is None:
             node.parameter = _Node()
         return node.parameter
     texts = _PLACEHOLDER.split(segment)[::2]
     if any("{" in text or "}" in text for text in texts):
-        raise StartError(f"the route {route!r} has unbalanced braces in the segment {segment!r}")
+        raise StartError(f"the route {route_template!r} has unbalanced braces in the segment {segment!r}")
     literals = [re.escape(text) for text in texts]
     pattern = re.compile("(.+)".join(literals), re.IGNORECASE | re.DOTALL)
     for known, child in node.mixed:
@@ -151,9 +165,10 @@ def _get_name_of_sole_placeholder(segment: str) -> str:
     return found[1] if found else ""
 
 
-def _require_plain_parameter_name(inside: str, route: str) -> str:
-    if not _NAME.fullmatch(inside):
+def _require_plain_parameter_name(placeholder_text: str, route_template: str) -> str:
+    if not _NAME.fullmatch(placeholder_text):
         raise StartError(
-            f"the route {route!r}: {{{inside}}} is not supported by the local host; use a plain parameter name"
+            f"the route {route_template!r}: {{{placeholder_text}}} is not supported by the local host; "
+            "use a plain parameter name"
         )
-    return inside
+    return placeholder_text

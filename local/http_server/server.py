@@ -68,7 +68,7 @@ class ConnectionLimits:
     unread_seconds: float = 5.0
 
     @property
-    def streams(self) -> int:
+    def max_streams(self) -> int:
         """Maximum number of open WebSockets."""
         return int(self.connections * _STREAMS_SHARE)
 
@@ -128,7 +128,7 @@ class HttpConnection(HttpToolsProtocol):
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
-        if full and not self._close_other_connection():
+        if full and not self._try_close_other_connection():
             self._reject_connection()
             return
         self._idle_order[self] = None
@@ -149,7 +149,7 @@ class HttpConnection(HttpToolsProtocol):
         self._idle_order.move_to_end(self)
         self._data = data
         super().data_received(data)
-        if not self._sizes.count_parser_input_and_check_limit(len(data)):
+        if not self._sizes.try_count_parser_input(len(data)):
             self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._start_timer(self._limits.seconds)
@@ -212,7 +212,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         """Switch to the WebSocket protocol, unless the limit of open WebSockets is reached."""
-        if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
+        if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.max_streams:
             self._reject_websocket()
             return
         self._idle_order.pop(self, None)
@@ -227,7 +227,9 @@ class HttpConnection(HttpToolsProtocol):
         begun = b"" if self._stage is _Stage.BODY else self._data
         error = self._fault or self._sizes.error or build_parse_error(begun, msg.rstrip("."))
         if self._can_reply():
-            self._reply_then_close_after_delay(build_error_reply(error, self._read_request_id(), close=True))
+            self._reply_then_close_after_delay(
+                build_error_reply(error, self._read_or_create_request_id(), close_connection=True)
+            )
         else:
             self._close()
 
@@ -264,15 +266,17 @@ class HttpConnection(HttpToolsProtocol):
             part = self._stage.name.lower()
             _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
             self._reply_if_possible_then_close(
-                build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
+                build_timeout_reply(
+                    f"The {part} of the request did not arrive in time.", self._read_or_create_request_id()
+                )
             )
 
-    def _has_stopped_reading(self, now: float, seconds: float) -> bool:
+    def _has_stopped_reading(self, now: float, idle_seconds: float) -> bool:
         """Return whether the client has read nothing of its replies for a time, as far as earlier calls measured it."""
         unread = self.transport.get_write_buffer_size()
         if not self._unread_bytes or unread < self._unread_bytes:
             self._unread_bytes, self._read_at = unread, now
-        return unread > 0 and now - self._read_at >= seconds
+        return unread > 0 and now - self._read_at >= idle_seconds
 
     def _close(self) -> None:
         """Close the connection as soon as the client has read what was sent, or does not read for the time limit."""
@@ -301,7 +305,7 @@ class HttpConnection(HttpToolsProtocol):
             return not self.pipeline and not self.cycle.response_started
         return not self._has_unfinished_response()
 
-    def _close_other_connection(self) -> bool:
+    def _try_close_other_connection(self) -> bool:
         """Close the connection that has been idle longest, or else one whose client does not read its reply.
 
         Return whether a connection was closed.
@@ -309,9 +313,11 @@ class HttpConnection(HttpToolsProtocol):
         Without this, clients that send no requests or read no replies could block all other clients.
         """
         others = self._idle_order
-        return any(each.close_unless_busy() for each in others) or any(each.abort_if_unread() for each in others)
+        return any(each.try_close_unless_busy() for each in others) or any(
+            each.try_abort_if_unread() for each in others
+        )
 
-    def abort_if_unread(self) -> bool:
+    def try_abort_if_unread(self) -> bool:
         """Close this connection at once if its client does not read its replies; return whether it was closed."""
         stopped = self._has_stopped_reading(self.loop.time(), self._limits.unread_seconds)
         if self not in self.connections or not stopped:
@@ -320,7 +326,7 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.abort()
         return True
 
-    def close_unless_busy(self) -> bool:
+    def try_close_unless_busy(self) -> bool:
         """Close this connection unless it processes a request or sends a reply; return whether it was closed."""
         busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._has_unfinished_response()
         # A normal close would leave the socket open until the client has read its reply.
@@ -332,17 +338,21 @@ class HttpConnection(HttpToolsProtocol):
             self._close()
         else:
             self._reply_if_possible_then_close(
-                build_error_reply(_build_connection_limit_error(), self._read_request_id(), close=True)
+                build_error_reply(
+                    _build_connection_limit_error(), self._read_or_create_request_id(), close_connection=True
+                )
             )
         return True
 
     def _reject_websocket(self) -> None:
         _LOGGER.warning(
-            "the limit of live streams is reached; one is rejected", extra=fields(limit=self._limits.streams)
+            "the limit of live streams is reached; one is rejected", extra=fields(limit=self._limits.max_streams)
         )
-        detail = f"The host has reached its limit of {self._limits.streams} live streams; try again later."
+        detail = f"The host has reached its limit of {self._limits.max_streams} live streams; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
-        self._reply_then_close_after_delay(build_error_reply(error, self._read_request_id(), close=True))
+        self._reply_then_close_after_delay(
+            build_error_reply(error, self._read_or_create_request_id(), close_connection=True)
+        )
 
     def _reject_connection(self) -> None:
         _LOGGER.warning(
@@ -350,7 +360,7 @@ class HttpConnection(HttpToolsProtocol):
         )
         self.connections.discard(self)
         self._reply_then_close_after_delay(
-            build_error_reply(_build_connection_limit_error(), read_or_create_request_id(()), close=True)
+            build_error_reply(_build_connection_limit_error(), read_or_create_request_id(()), close_connection=True)
         )
 
     def _reply_then_close_after_delay(self, reply: Reply) -> None:
@@ -370,7 +380,7 @@ class HttpConnection(HttpToolsProtocol):
         self._timer = None
         self._close()
 
-    def _read_request_id(self) -> str:
+    def _read_or_create_request_id(self) -> str:
         known: RawHeaders = self.headers or ()
         return read_or_create_request_id(() if self._stage is _Stage.NOTHING else known)
 
@@ -410,7 +420,9 @@ class Server(uvicorn.Server):
             limits: limits on connections; None for the defaults.
             web_sockets: whether the application supports WebSockets.
         """
-        super().__init__(_build_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets))
+        super().__init__(
+            _build_uvicorn_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets)
+        )
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -423,15 +435,15 @@ class Server(uvicorn.Server):
         """Install no signal handlers."""
         yield
 
-    async def exit_on_shutdown(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
+    async def exit_on_shutdown(self, closing: ShutdownSignal, get_seconds_left: Callable[[], float]) -> None:
         """Stop the server as soon as a signal is set; running requests may then continue for a limited time.
 
         Args:
             closing: signal to stop the server.
-            seconds_left: returns the seconds for which running requests may continue.
+            get_seconds_left: returns the seconds for which running requests may continue.
         """
         await closing.wait()
-        self.config.timeout_graceful_shutdown = int(seconds_left())
+        self.config.timeout_graceful_shutdown = int(get_seconds_left())
         self.should_exit = True
 
 
@@ -463,7 +475,7 @@ def build_server_url(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def _build_config(
+def _build_uvicorn_config(
     app: Application, drain_seconds: int, limits: ConnectionLimits, *, web_sockets: bool
 ) -> LimitedConfig:
     config = LimitedConfig(

@@ -132,40 +132,40 @@ class _Upload:
             async with self._join_lock:
                 await asyncio.to_thread(self._replace_blob_and_delete_blocks, draft)
 
-    async def put_block(self, block: str, receive: Receive) -> None:
+    async def put_block(self, block_name: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
-        others = await asyncio.to_thread(self._measure_other_blocks, block)
+        others = await asyncio.to_thread(self._sum_bytes_of_other_blocks, block_name)
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
-            await asyncio.to_thread(self._move_draft_to_block, draft, block)
+            await asyncio.to_thread(self._move_draft_to_block, draft, block_name)
 
-    async def join_blocks(self, blocks: Sequence[str]) -> None:
+    async def join_blocks(self, block_names: Sequence[str]) -> None:
         """Join the blocks with these file names, in this order, to the blob, and delete all blocks.
 
         Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
         """
         async with self._join_lock:
-            if await asyncio.to_thread(self._is_joined_from, blocks):
+            if await asyncio.to_thread(self._is_blob_joined_from, block_names):
                 # An interrupted request possibly left some of them.
                 await asyncio.to_thread(self._delete_blocks)
                 return
             async with self._create_draft() as draft:
-                joined = await asyncio.to_thread(self._write_joined_blocks, blocks, draft)
+                joined = await asyncio.to_thread(self._write_joined_blocks, block_names, draft)
                 await self._check_upload(self._name)
                 await asyncio.to_thread(self._replace_blob_by_joined_blocks, draft, joined)
 
-    def _is_joined_from(self, blocks: Sequence[str]) -> bool:
+    def _is_blob_joined_from(self, block_names: Sequence[str]) -> bool:
         """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
-        return [block.name for block in self._read_committed_blocks()] == list(blocks)
+        return [block.name for block in self._read_committed_blocks()] == list(block_names)
 
-    def _write_joined_blocks(self, blocks: Sequence[str], draft: Path) -> list[_Block]:
+    def _write_joined_blocks(self, block_names: Sequence[str], draft: Path) -> list[_Block]:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
-        missing = next((block for block in blocks if not (self._blocks / block).exists()), None)
+        missing = next((block for block in block_names if not (self._blocks / block).exists()), None)
         if missing is not None:
             raise build_invalid_field_error(
-                "body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST"
+                "body", f"block {_block_id_from_name(missing)} was not uploaded", code="INVALID_BLOCK_LIST"
             )
-        joined = [_Block(block, (self._blocks / block).stat().st_size) for block in blocks]
+        joined = [_Block(block, (self._blocks / block).stat().st_size) for block in block_names]
         remaining = sum(block.size for block in joined)
         if remaining > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
@@ -179,19 +179,19 @@ class _Upload:
             _flush_file(target)
         return joined
 
-    def format_block_list(self) -> bytes:
+    def format_block_list_as_xml(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
         if not self._blocks.exists() and not self._path.exists():
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "No block of the file was uploaded.")
-        committed = _format_blocks(self._read_committed_blocks())
-        uncommitted = _format_blocks(sorted(self._iterate_blocks()))
+        committed = _format_blocks_as_xml(self._read_committed_blocks())
+        uncommitted = _format_blocks_as_xml(sorted(self._iterate_uncommitted_blocks()))
         return (
             '<?xml version="1.0" encoding="utf-8"?><BlockList>'
             f"<CommittedBlocks>{committed}</CommittedBlocks>"
             f"<UncommittedBlocks>{uncommitted}</UncommittedBlocks></BlockList>"
         ).encode()
 
-    def _iterate_blocks(self) -> Iterator[_Block]:
+    def _iterate_uncommitted_blocks(self) -> Iterator[_Block]:
         """Iterate over the stored blocks that are not joined yet."""
         for path in self._blocks.glob("*"):
             # Another request may join and delete the blocks at the same time.
@@ -213,10 +213,10 @@ class _Upload:
             return []
         return [_Block(name, int(size)) for name, size in map(str.split, lines)]
 
-    async def _receive_body_into_draft(self, receive: Receive, draft: Path, limit: int) -> None:
+    async def _receive_body_into_draft(self, receive: Receive, draft: Path, max_bytes: int) -> None:
         """Write a request body to a temporary file."""
         with draft.open("r+b") as file:
-            await _write_body_to_file(receive, file, self._folder, limit)
+            await _write_body_to_file(receive, file, self._folder, max_bytes)
         # The import may have ended during the upload; its files are deleted when it ends, not later.
         await self._check_upload(self._name)
 
@@ -232,11 +232,11 @@ class _Upload:
             await asyncio.to_thread(draft.unlink, missing_ok=True)
 
     def _replace_blob_and_delete_blocks(self, draft: Path) -> None:
-        self._replace_blob(draft)
+        self._replace_blob_by_draft(draft)
         shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _replace_blob_by_joined_blocks(self, draft: Path, joined: Sequence[_Block]) -> None:
-        self._replace_blob(draft)
+        self._replace_blob_by_draft(draft)
         # The list is stored before the blocks are deleted, so that after a crash the request can be repeated.
         lines = "".join(f"{block.name} {block.size}\n" for block in joined)
         committed = durable_files.write_temporary_file(draft, lines.encode())
@@ -246,30 +246,30 @@ class _Upload:
             committed.unlink(missing_ok=True)
         self._delete_blocks()
 
-    def _replace_blob(self, draft: Path) -> None:
+    def _replace_blob_by_draft(self, draft: Path) -> None:
         # An earlier list of blocks does not belong to the new content.
         self._committed_list.unlink(missing_ok=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(self._path)
-        durable_files.fsync_folders(self._path, self._folder)
+        durable_files.fsync_folders_up_to(self._path, self._folder)
 
-    def _move_draft_to_block(self, draft: Path, block: str) -> None:
+    def _move_draft_to_block(self, draft: Path, block_name: str) -> None:
         _remove_abandoned_blocks(self._blocks.parent)
         try:
-            self._move_draft_to_block_folder(draft, block)
+            self._move_draft_to_block_folder(draft, block_name)
         except FileNotFoundError:
             # The upload of a whole file deleted the folder at the same time.
-            self._move_draft_to_block_folder(draft, block)
+            self._move_draft_to_block_folder(draft, block_name)
         # The blob does not contain the new block, even if the list of the joined blocks names an earlier one.
         self._committed_list.unlink(missing_ok=True)
 
-    def _move_draft_to_block_folder(self, draft: Path, block: str) -> None:
+    def _move_draft_to_block_folder(self, draft: Path, block_name: str) -> None:
         self._blocks.mkdir(parents=True, exist_ok=True)
-        draft.replace(self._blocks / block)
+        draft.replace(self._blocks / block_name)
 
-    def _measure_other_blocks(self, replaced: str) -> int:
+    def _sum_bytes_of_other_blocks(self, replaced_block_name: str) -> int:
         """Return the total size in bytes of the stored blocks, without the block that is being replaced."""
-        others = [block for block in self._iterate_blocks() if block.name != replaced]
+        others = [block for block in self._iterate_uncommitted_blocks() if block.name != replaced_block_name]
         if len(others) >= MAX_BLOCKS:
             raise build_invalid_field_error(
                 "blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks"
@@ -282,12 +282,12 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
         case "PUT", "":
             await upload.store_whole_body(receive)
         case "PUT", "block":
-            await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
+            await upload.put_block(_block_name_from_id(query.get("blockid", "")), receive)
         case "PUT", "blocklist":
-            blocks = _parse_block_list(await _read_block_list(receive))
+            blocks = _parse_block_names(await _read_block_list_xml(receive))
             await upload.join_blocks(blocks)
         case "GET", "blocklist":
-            return 200, await asyncio.to_thread(upload.format_block_list)
+            return 200, await asyncio.to_thread(upload.format_block_list_as_xml)
         case "PUT", other:
             raise build_invalid_field_error("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
         case _, part:
@@ -297,7 +297,7 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
     return 201, b""
 
 
-async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
+async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, max_bytes: int) -> None:
     """Write a request body to a file in worker threads; collect small parts of the body into one write."""
     size, waiting = 0, bytearray()
     more = True
@@ -307,8 +307,8 @@ async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, l
             raise UploadInterruptedError
         waiting += message.get("body", b"")
         more = message.get("more_body", False)
-        if size + len(waiting) > limit:
-            raise _build_too_large_error(limit)
+        if size + len(waiting) > max_bytes:
+            raise _build_too_large_error(max_bytes)
         if waiting and (len(waiting) >= _WRITE_BYTES or not more):
             await asyncio.to_thread(_write_data_if_disk_has_space, file, bytes(waiting), folder)
             size += len(waiting)
@@ -321,12 +321,12 @@ def _write_data_if_disk_has_space(file: IO[bytes], data: bytes, folder: Path) ->
     file.write(data)
 
 
-def _require_disk_space(folder: Path, size: int) -> None:
+def _require_disk_space(folder: Path, byte_count: int) -> None:
     try:
         free = count_free_bytes(folder)
     except WorkspaceError as error:
         raise _build_disk_full_error() from error
-    if free < size:
+    if free < byte_count:
         raise _build_disk_full_error()
 
 
@@ -335,7 +335,7 @@ def _flush_file(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-async def _read_block_list(receive: Receive) -> str:
+async def _read_block_list_xml(receive: Receive) -> str:
     parts = bytearray()
     more = True
     while more:
@@ -349,9 +349,9 @@ async def _read_block_list(receive: Receive) -> str:
     return parts.decode("utf-8-sig", "replace")
 
 
-def _parse_block_list(text: str) -> list[str]:
+def _parse_block_names(block_list_xml: str) -> list[str]:
     """Parse the body of Put Block List; return the file names of the blocks in their order in the blob."""
-    found = _LIST.fullmatch(text)
+    found = _LIST.fullmatch(block_list_xml)
     if found is None:
         raise build_invalid_field_error(
             "body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST"
@@ -363,14 +363,14 @@ def _parse_block_list(text: str) -> list[str]:
         raise build_invalid_field_error(
             "body", "must name blocks by elements <Latest> or <Uncommitted>", code="INVALID_BLOCK_LIST"
         )
-    return [_parse_block_id(block) for _, block in entries]
+    return [_block_name_from_id(block) for _, block in entries]
 
 
-def _parse_block_id(text: str) -> str:
+def _block_name_from_id(block_id: str) -> str:
     """Return the file name of a block: the decoded block id as hexadecimal digits."""
     try:
         # A plus sign in a query string means a space.
-        identifier = base64.b64decode(text.replace(" ", "+"), validate=True)
+        identifier = base64.b64decode(block_id.replace(" ", "+"), validate=True)
     except binascii.Error:
         identifier = b""
     if not 1 <= len(identifier) <= _MAX_ID_BYTES:
@@ -378,14 +378,14 @@ def _parse_block_id(text: str) -> str:
     return identifier.hex()
 
 
-def _format_block_id(block: str) -> str:
+def _block_id_from_name(block_name: str) -> str:
     """Convert the file name of a block to its block id."""
-    return base64.b64encode(bytes.fromhex(block)).decode()
+    return base64.b64encode(bytes.fromhex(block_name)).decode()
 
 
-def _format_blocks(blocks: Iterable[_Block]) -> str:
+def _format_blocks_as_xml(blocks: Iterable[_Block]) -> str:
     return "".join(
-        f"<Block><Name>{_format_block_id(block.name)}</Name><Size>{block.size}</Size></Block>" for block in blocks
+        f"<Block><Name>{_block_id_from_name(block.name)}</Name><Size>{block.size}</Size></Block>" for block in blocks
     )
 
 
@@ -399,9 +399,9 @@ def _remove_abandoned_blocks(folder: Path) -> None:
                 shutil.rmtree(blocks, ignore_errors=True)
 
 
-def _build_too_large_error(limit: int) -> WorkspaceError:
-    detail = f"A file may have at most {MAX_BYTES} bytes, and the body of this request at most {limit}."
-    return WorkspaceError(Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", detail, maxBytes=limit)
+def _build_too_large_error(max_bytes: int) -> WorkspaceError:
+    detail = f"A file may have at most {MAX_BYTES} bytes, and the body of this request at most {max_bytes}."
+    return WorkspaceError(Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", detail, maxBytes=max_bytes)
 
 
 def _build_disk_full_error() -> WorkspaceError:

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from shared.backends.embedded import durable_files
 
@@ -26,37 +27,37 @@ class SignInCodes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def create(self, member: str = "") -> str:
+    async def create(self, member_id: str = "") -> str:
         """Create a sign-in code and return the code.
 
         Args:
-            member: id of the team member whom the code signs in; empty for the workspace's first administrator.
+            member_id: id of the team member whom the code signs in; empty for the workspace's first administrator.
         """
         code = secrets.token_urlsafe(32)
-        await asyncio.to_thread(self._store_code, code, member)
+        await asyncio.to_thread(self._store_code, code, member_id)
         return code
 
-    async def redeem(self, code: str) -> str | None:
+    async def redeem_and_find_member_id(self, code: str) -> str | None:
         """Invalidate a sign-in code and return the id of the member whom it signs in.
 
         The id is empty for the workspace's first administrator, and None if the code is unknown, used or expired.
         """
-        return await asyncio.to_thread(self._delete_code_and_find_member, code)
+        return await asyncio.to_thread(self._delete_code_and_find_member_id, code)
 
-    def _store_code(self, code: str, member: str) -> None:
+    def _store_code(self, code: str, member_id: str) -> None:
         """Delete expired codes, and store a new code as a file."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
-            if _has_expired(path):
+            if _has_code_file_expired(path):
                 path.unlink(missing_ok=True)
-        path = self._folder / _hash_code(code)
-        content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.move_temporary_file_if_target_missing(
+        path = self._folder / _hash_sign_in_code(code)
+        content = json.dumps({"member": member_id, "expiresAt": time.time() + LIFETIME_SECONDS})
+        durable_files.try_move_temporary_file_to_new_path(
             path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder
         )
 
-    def _delete_code_and_find_member(self, code: str) -> str | None:
-        digest = _hash_code(code)
+    def _delete_code_and_find_member_id(self, code: str) -> str | None:
+        digest = _hash_sign_in_code(code)
         found = None
         # All names are compared in constant time, so that timing reveals no code.
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
@@ -64,13 +65,13 @@ class SignInCodes:
                 found = path
         if found is None:
             return None
-        member, expires_at = _read_member_and_expiry_time(found)
+        member_id, expires_at = _read_stored_code(found)
         try:
             found.unlink()
         except FileNotFoundError:
             # Another request used the code first.
             return None
-        return member if time.time() < expires_at else None
+        return member_id if time.time() < expires_at else None
 
 
 def open_sign_in_codes(data_dir: Path) -> SignInCodes:
@@ -83,27 +84,34 @@ def build_sign_in_link(address: str, code: str) -> str:
     return f"{address}/console/#sign-in={code}"
 
 
-def _hash_code(code: str) -> str:
+def _hash_sign_in_code(code: str) -> str:
     return hashlib.sha256(code.encode(errors="surrogatepass")).hexdigest()
 
 
-def _has_expired(path: Path) -> bool:
+def _has_code_file_expired(path: Path) -> bool:
     """Return whether a file belongs to an expired or damaged code, or to a process that ended while it stored one.
 
     The temporary file of a code is incomplete while another process writes it, so its age is checked instead.
     """
     if len(path.name) == _NAME_LENGTH:
-        return _read_member_and_expiry_time(path)[1] <= time.time()
+        return _read_stored_code(path).expires_at <= time.time()
     try:
         return path.stat().st_mtime + LIFETIME_SECONDS <= time.time()
     except FileNotFoundError:
         return False
 
 
-def _read_member_and_expiry_time(path: Path) -> tuple[str, float]:
-    """Read the member id and the expiry of a code from its file; a missing or invalid file counts as expired."""
+class _StoredCode(NamedTuple):
+    """Member id of a sign-in code, and the time of its expiry in seconds since 1970."""
+
+    member_id: str
+    expires_at: float
+
+
+def _read_stored_code(path: Path) -> _StoredCode:
+    """Read a code from its file; a missing or invalid file counts as an expired code."""
     try:
         stored = json.loads(path.read_bytes())
-        return str(stored["member"]), float(stored["expiresAt"])
+        return _StoredCode(str(stored["member"]), float(stored["expiresAt"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return "", 0.0
+        return _StoredCode("", 0.0)

@@ -33,14 +33,14 @@ class SignInExchange:
             raise WorkspaceError(
                 Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "This route accepts POST only.", allow=["POST"]
             )
-        member = await self._codes.redeem(_parse_code(body))
-        if member is None:
+        member_id = await self._codes.redeem_and_find_member_id(_parse_sign_in_code(body))
+        if member_id is None:
             detail = "The sign-in code is unknown, used or expired; run python -m local.sign_in for a new one."
             raise WorkspaceError(Kind.UNAUTHENTICATED, "SIGN_IN_CODE_INVALID", detail)
-        return await _issue_token(member)
+        return await _issue_token_as_json(member_id)
 
 
-def _parse_code(body: bytes) -> str:
+def _parse_sign_in_code(body: bytes) -> str:
     try:
         given = parse_json(body)
     except ValueError as error:
@@ -51,7 +51,7 @@ def _parse_code(body: bytes) -> str:
     return code
 
 
-async def _issue_token(member_id: str) -> Mapping[str, Any]:
+async def _issue_token_as_json(member_id: str) -> Mapping[str, Any]:
     """Issue a token to an enabled member; an empty id selects the first enabled administrator."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only after the start
 

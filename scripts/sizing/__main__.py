@@ -12,7 +12,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from scripts.sizing.load import EXAMPLES, Load
-from scripts.sizing.model import calculate_costs, calculate_quantities, compute_deployment_sizes, find_exceeded_limits
+from scripts.sizing.model import (
+    calculate_monthly_costs,
+    calculate_monthly_quantities,
+    compute_deployment_sizes,
+    find_exceeded_limits,
+)
 from scripts.sizing.prices import read_currency_and_prices
 from scripts.sizing.report import Costs, build_json_report, build_text_report
 
@@ -26,11 +31,11 @@ def main(arguments: Sequence[str]) -> int:
     given = {field.name: options[field.name] for field in fields(Load) if options[field.name] is not None}
     try:
         sizes = compute_deployment_sizes(replace(base, **given))
-        quantities = calculate_quantities(sizes)
+        quantities = calculate_monthly_quantities(sizes)
         costs = None
         if options["prices"]:
             currency, prices = read_currency_and_prices(options["prices"], quantities)
-            costs = Costs(currency, calculate_costs(quantities, prices))
+            costs = Costs(currency, calculate_monthly_costs(quantities, prices))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_OPTIONS

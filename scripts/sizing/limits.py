@@ -17,7 +17,7 @@ from scripts.sizing.services import (
     LiveStreamSize,
     ScalingGroup,
     compute_impulse_bytes,
-    compute_partition_reader_rate,
+    compute_partition_reader_messages_per_second,
 )
 
 
@@ -36,7 +36,7 @@ class ExceededLimit:
     remedy: str
 
 
-def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
+def iterate_exceeded_hub_limits(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
     """Yield the limits of the Event Hubs namespace that the load exceeds."""
     if hubs.throughput_units > facts.MAX_THROUGHPUT_UNITS:
         yield ExceededLimit(
@@ -63,21 +63,23 @@ def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
         )
 
 
-def check_connections(load: Load) -> Iterator[ExceededLimit]:
+def iterate_exceeded_connection_limits(load: Load) -> Iterator[ExceededLimit]:
     """Yield the limits on one connection, and on the number of connections, that the load exceeds."""
     by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / compute_impulse_bytes(load)
-    most = min(by_bytes, compute_partition_reader_rate(1, 1))
-    if load.busiest_connection_rate > most:
+    most = min(by_bytes, compute_partition_reader_messages_per_second(1, 1))
+    if load.peak_connection_messages_per_second > most:
         yield ExceededLimit(
             "connection-partition",
-            f"A connection sends {load.busiest_connection_rate:,.0f} messages/s; all of them go to one partition, "
+            f"A connection sends {load.peak_connection_messages_per_second:,.0f} messages/s; "
+            "all of them go to one partition, "
             f"which takes {most:,.0f}.",
             "Divide the source into several connections, or send several readings in one message.",
         )
-    if load.listeners and load.busiest_connection_rate > facts.CONNECTION_IMPULSES_PER_SECOND:
+    if load.listeners and load.peak_connection_messages_per_second > facts.CONNECTION_IMPULSES_PER_SECOND:
         yield ExceededLimit(
             "connection-live",
-            f"A connection sends {load.busiest_connection_rate:,.0f} messages/s; its live stream publishes 200 to 500.",
+            f"A connection sends {load.peak_connection_messages_per_second:,.0f} messages/s; its live stream publishes "
+            "200 to 500.",
             "Listeners miss impulses that are over a minute old. Send fewer, larger messages, or divide the source "
             "into several connections. Ingestion, archive and queries are not affected.",
         )
@@ -90,9 +92,9 @@ def check_connections(load: Load) -> Iterator[ExceededLimit]:
         )
 
 
-def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
+def iterate_exceeded_cosmos_limits(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
     """Yield the limits of the audit log and of the Cosmos DB account that the load exceeds."""
-    appends = load.audit_rate_per_deployment / load.scopes_per_deployment
+    appends = load.audit_records_per_second_per_deployment / load.scopes_per_deployment
     most_ru = facts.PARTITION_RU_PER_SECOND / facts.HEADROOM
     if appends > facts.CHAIN_APPENDS_PER_SECOND or cosmos.chain_ru_per_second > most_ru:
         yield ExceededLimit(
@@ -119,7 +121,7 @@ def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
         )
 
 
-def check_data_explorer_and_archive(
+def iterate_exceeded_table_and_archive_limits(
     explorer: DataExplorerSize, archive: ArchiveSize, compaction_seconds: float
 ) -> Iterator[ExceededLimit]:
     """Yield the limits of Data Explorer and of the cold archive that the load exceeds."""
@@ -141,7 +143,7 @@ def check_data_explorer_and_archive(
         )
 
 
-def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
+def iterate_exceeded_live_stream_limits(live: LiveStreamSize) -> Iterator[ExceededLimit]:
     """Yield the limits of Web PubSub that the load exceeds."""
     if live.units > facts.WEB_PUBSUB_UNITS[-1]:
         yield ExceededLimit(
@@ -155,7 +157,7 @@ def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
         )
 
 
-def check_instances(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[ExceededLimit]:
+def iterate_exceeded_instance_limits(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[ExceededLimit]:
     """Yield the limits on the number and the memory of the app's instances that the load exceeds."""
     instances = sum(group.instances for group in groups.values())
     if instances > facts.DEFAULT_INSTANCES:

@@ -92,7 +92,7 @@ class Load:
         return ceil(self.connections / self.deployments)
 
     @property
-    def message_rate_per_deployment(self) -> float:
+    def messages_per_second_per_deployment(self) -> float:
         """Number of telemetry messages per second of each deployment."""
         return self.messages_per_second / self.deployments
 
@@ -102,7 +102,7 @@ class Load:
         return ceil(self.listeners / self.deployments)
 
     @property
-    def request_rate_per_deployment(self) -> float:
+    def requests_per_second_per_deployment(self) -> float:
         """Number of API requests per second of each deployment."""
         return self.http_requests_per_second / self.deployments
 
@@ -112,12 +112,12 @@ class Load:
         return ceil(self.audit_scopes / self.deployments)
 
     @property
-    def audit_rate_per_deployment(self) -> float:
+    def audit_records_per_second_per_deployment(self) -> float:
         """Number of audit records that each deployment appends per second."""
         return self.audit_events_per_second / self.deployments
 
     @property
-    def busiest_connection_rate(self) -> float:
+    def peak_connection_messages_per_second(self) -> float:
         """Messages per second of the busiest connection; the mean of all connections if the load does not state it."""
         return max(self.busiest_connection_messages_per_second, self.messages_per_second / self.connections)
 

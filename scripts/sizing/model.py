@@ -73,35 +73,35 @@ def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
     """Return the limits, of Azure services or of this service, that the load of a deployment exceeds."""
     compaction_seconds = facts.SECONDS_PER_MONTH / sizes.background.runs_per_month["compaction"]
     return [
-        *limits.check_hubs(sizes.event_hubs),
-        *limits.check_connections(sizes.load),
-        *limits.check_cosmos(sizes.load, sizes.cosmos),
-        *limits.check_data_explorer_and_archive(sizes.data_explorer, sizes.archive, compaction_seconds),
-        *limits.check_live_stream(sizes.live_stream),
-        *limits.check_instances(sizes.load, sizes.functions),
+        *limits.iterate_exceeded_hub_limits(sizes.event_hubs),
+        *limits.iterate_exceeded_connection_limits(sizes.load),
+        *limits.iterate_exceeded_cosmos_limits(sizes.load, sizes.cosmos),
+        *limits.iterate_exceeded_table_and_archive_limits(sizes.data_explorer, sizes.archive, compaction_seconds),
+        *limits.iterate_exceeded_live_stream_limits(sizes.live_stream),
+        *limits.iterate_exceeded_instance_limits(sizes.load, sizes.functions),
     ]
 
 
-def calculate_quantities(sizes: Sizes) -> dict[str, float]:
+def calculate_monthly_quantities(sizes: Sizes) -> dict[str, float]:
     """Return the quantities that Azure bills per month for all deployments, by meter; unused meters are omitted.
 
     Free quantities are not subtracted, except the messages that each unit of Web PubSub includes.
     """
     each = (
-        _calculate_functions_quantities(sizes)
-        | _calculate_event_hubs_quantities(sizes.event_hubs)
-        | _calculate_cosmos_quantities(sizes)
-        | _calculate_data_explorer_quantities(sizes)
-        | _calculate_archive_quantities(sizes.archive)
-        | _calculate_live_stream_quantities(sizes.live_stream)
-        | _calculate_key_vault_quantities(sizes)
+        _calculate_monthly_functions_quantities(sizes)
+        | _calculate_monthly_event_hubs_quantities(sizes.event_hubs)
+        | _calculate_monthly_cosmos_quantities(sizes)
+        | _calculate_monthly_data_explorer_quantities(sizes)
+        | _calculate_monthly_archive_quantities(sizes.archive)
+        | _calculate_monthly_live_stream_quantities(sizes.live_stream)
+        | _calculate_monthly_key_vault_quantities(sizes)
     )
     quantities = {meter: quantity * sizes.load.deployments for meter, quantity in each.items()}
     quantities["log_analytics_gb"] = sizes.load.log_gb_per_day * facts.DAYS_PER_MONTH
     return {meter: quantity for meter, quantity in quantities.items() if quantity > 0}
 
 
-def _calculate_functions_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_monthly_functions_quantities(sizes: Sizes) -> dict[str, float]:
     """Return the executions and GB-seconds of functions.
 
     The GB-seconds are split between always-ready and on-demand instances, because their prices differ.
@@ -121,7 +121,7 @@ def _calculate_functions_quantities(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _calculate_event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
+def _calculate_monthly_event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
     # The Premium tier bills no events.
     if hubs.processing_units:
         return {"event_hubs_processing_unit_hour": float(hubs.processing_units * facts.HOURS_PER_MONTH)}
@@ -131,7 +131,7 @@ def _calculate_event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
     }
 
 
-def _calculate_cosmos_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_monthly_cosmos_quantities(sizes: Sizes) -> dict[str, float]:
     cosmos, regions = sizes.cosmos, sizes.load.regions
     stored = {"cosmos_gb_month": cosmos.stored_gb * regions}
     if not sizes.load.production:
@@ -143,7 +143,7 @@ def _calculate_cosmos_quantities(sizes: Sizes) -> dict[str, float]:
     return stored | {"cosmos_autoscale_100_ru_hour": float(hours)}
 
 
-def _calculate_data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_monthly_data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
     explorer = sizes.data_explorer
     hours = float(explorer.machines * facts.HOURS_PER_MONTH)
     # The cluster without a service level has no markup.
@@ -155,7 +155,7 @@ def _calculate_data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _calculate_archive_quantities(archive: ArchiveSize) -> dict[str, float]:
+def _calculate_monthly_archive_quantities(archive: ArchiveSize) -> dict[str, float]:
     return {
         "blob_hot_gb_month": archive.hot_gb,
         "blob_cool_gb_month": archive.gb - archive.hot_gb,
@@ -164,14 +164,14 @@ def _calculate_archive_quantities(archive: ArchiveSize) -> dict[str, float]:
     }
 
 
-def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
+def _calculate_monthly_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
     return {
         "web_pubsub_unit_day": live.units * facts.DAYS_PER_MONTH,
         "web_pubsub_million_messages": live.billed_messages_per_month / MILLION,
     }
 
 
-def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_monthly_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
     """Return the number of signatures that Key Vault computes per month for checkpoints, in units of 10,000.
 
     Each run of the job ``checkpoints`` signs one checkpoint for each chain that has grown since the previous run. A
@@ -179,11 +179,12 @@ def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
     """
     runs = sizes.background.runs_per_month["checkpoints"]
     grown = min(
-        float(sizes.load.scopes_per_deployment), sizes.load.audit_rate_per_deployment * facts.SECONDS_PER_MONTH / runs
+        float(sizes.load.scopes_per_deployment),
+        sizes.load.audit_records_per_second_per_deployment * facts.SECONDS_PER_MONTH / runs,
     )
     return {"key_vault_10000_operations": runs * grown * SIGNATURES_PER_CHECKPOINT / TEN_THOUSAND}
 
 
-def calculate_costs(quantities: Mapping[str, float], prices: Mapping[str, float]) -> dict[str, float]:
+def calculate_monthly_costs(quantities: Mapping[str, float], prices: Mapping[str, float]) -> dict[str, float]:
     """Return the monthly cost by meter: quantity times price."""
     return {meter: quantity * prices[meter] for meter, quantity in quantities.items()}

@@ -168,22 +168,22 @@ def compute_impulse_bytes(load: Load) -> int:
     return load.message_bytes + facts.IMPULSE_ENVELOPE_BYTES
 
 
-def round_up_to_size(required: float, sizes: Sequence[int]) -> int:
-    """Return the smallest of ``sizes`` that is at least ``required``; if all are smaller, round ``required`` up."""
-    return next((size for size in sizes if size >= required), ceil(required))
+def round_up_to_size(required: float, available_sizes: Sequence[int]) -> int:
+    """Return the smallest available size that is at least ``required``; if all are smaller, round ``required`` up."""
+    return next((size for size in available_sizes if size >= required), ceil(required))
 
 
-def compute_partition_reader_rate(connections: int, partitions: int) -> float:
+def compute_partition_reader_messages_per_second(connection_count: int, partition_count: int) -> float:
     """Return the number of messages per second that one reader of a partition can process.
 
     A full batch takes the processor time of its events and one round trip for each connection in the batch, because the
     reader sends the events of each connection separately.
 
     Args:
-        connections: number of connections, which are spread evenly over the partitions of a hub.
-        partitions: number of partitions of the hub.
+        connection_count: number of connections, which are spread evenly over the partitions of a hub.
+        partition_count: number of partitions of the hub.
     """
-    connections_in_batch = min(ceil(connections / partitions), facts.BATCH_EVENTS)
+    connections_in_batch = min(ceil(connection_count / partition_count), facts.BATCH_EVENTS)
     seconds = facts.BATCH_EVENTS * facts.MESSAGE_CPU_SECONDS + connections_in_batch * facts.ROUND_TRIP_SECONDS
     return facts.BATCH_EVENTS / seconds
 
@@ -194,7 +194,7 @@ def compute_event_hubs_size(load: Load) -> EventHubsSize:
     Events and bytes in both directions determine the number of units; bytes and the capacity of readers determine the
     number of partitions.
     """
-    messages = load.message_rate_per_deployment
+    messages = load.messages_per_second_per_deployment
     message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, compute_impulse_bytes(load)))
     events_in, mb_in = facts.HUBS * messages, messages * (message_mb + impulse_mb)
     events_out = (1 + facts.IMPULSE_READERS) * messages
@@ -213,23 +213,25 @@ def compute_event_hubs_size(load: Load) -> EventHubsSize:
     partitions = max(
         facts.LEAST_PARTITIONS,
         ceil(facts.HEADROOM * messages * impulse_mb / facts.PARTITION_MB_IN),
-        _compute_partitions_for_message_rate(load.connections_per_deployment, facts.HEADROOM * messages),
+        _compute_partition_count(load.connections_per_deployment, facts.HEADROOM * messages),
     )
-    rate = compute_partition_reader_rate(load.connections_per_deployment, partitions)
+    rate = compute_partition_reader_messages_per_second(load.connections_per_deployment, partitions)
     billed = messages * sum(
         max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, compute_impulse_bytes(load))
     )
     return EventHubsSize(events_in, mb_in, events_out, mb_out, units, processing_units, partitions, rate, billed)
 
 
-def _compute_partitions_for_message_rate(connections: int, messages_per_second: float) -> int:
+def _compute_partition_count(connection_count: int, messages_per_second: float) -> int:
     """Return the smallest number of partitions whose readers together can process the messages."""
-    slowest = compute_partition_reader_rate(facts.BATCH_EVENTS, 1)
+    slowest = compute_partition_reader_messages_per_second(facts.BATCH_EVENTS, 1)
     candidates = range(1, ceil(messages_per_second / slowest) + 2)
     # More partitions have fewer connections each, so the sum grows with their number.
     return candidates[
         bisect_left(
-            candidates, messages_per_second, key=lambda count: count * compute_partition_reader_rate(connections, count)
+            candidates,
+            messages_per_second,
+            key=lambda count: count * compute_partition_reader_messages_per_second(connection_count, count),
         )
     ]
 
@@ -239,36 +241,42 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
 
     An instance reads whole partitions; a function that reads a hub therefore has no more instances than partitions.
     """
-    at_once = load.request_rate_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
-    busy = min(hubs.partitions, ceil(facts.HEADROOM * load.message_rate_per_deployment * facts.MESSAGE_CPU_SECONDS))
-    batches = compute_batch_rate(load, hubs)
+    at_once = load.requests_per_second_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
+    busy = min(
+        hubs.partitions, ceil(facts.HEADROOM * load.messages_per_second_per_deployment * facts.MESSAGE_CPU_SECONDS)
+    )
+    batches = compute_batches_per_second(load, hubs)
     return {
         **{name: _compute_group_size(load, name, busy, batches) for name in ("ingest", "archive", "live")},
-        "http": _compute_group_size(load, "http", ceil(facts.HEADROOM * at_once), load.request_rate_per_deployment),
+        "http": _compute_group_size(
+            load, "http", ceil(facts.HEADROOM * at_once), load.requests_per_second_per_deployment
+        ),
         # Orchestrations of downloads, whose executions the model does not count.
         "durable": _compute_group_size(load, "durable", 1, 0),
         "background": _compute_group_size(load, "background", 1, 1 / background.tick_seconds),
     }
 
 
-def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
+def compute_batches_per_second(load: Load, hubs: EventHubsSize) -> float:
     """Return how many batches per second Azure passes to a function that reads a hub.
 
     A batch has at least one message. If batches are not full, a partition has at most one batch per ``batch_seconds``.
     """
     return min(
-        load.message_rate_per_deployment,
-        max(hubs.partitions / load.batch_seconds, load.message_rate_per_deployment / facts.BATCH_EVENTS),
+        load.messages_per_second_per_deployment,
+        max(hubs.partitions / load.batch_seconds, load.messages_per_second_per_deployment / facts.BATCH_EVENTS),
     )
 
 
-def _compute_group_size(load: Load, name: str, required: int, executions_per_second: float) -> ScalingGroup:
-    """Compute the number of instances of the scaling group ``name``, at least ``required``, and its billed time.
+def _compute_group_size(
+    load: Load, group_name: str, required_instances: int, executions_per_second: float
+) -> ScalingGroup:
+    """Compute the number of instances of a scaling group, at least ``required_instances``, and its billed time.
 
     Azure bills each execution for at least a second, and never more than the time of all instances together.
     """
-    ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
-    instances = max(1, ready, required)
+    ready = facts.ALWAYS_READY.get(group_name, 0) if load.production else 0
+    instances = max(1, ready, required_instances)
     billed = min(float(instances), executions_per_second * facts.LEAST_BILLED_SECONDS)
     return ScalingGroup(instances, executions_per_second, billed)
 
@@ -293,61 +301,64 @@ def compute_background_load(load: Load) -> BackgroundLoad:
         "webhook-expiry": settings.webhook_expiry_schedule,
     }
     tick = Schedule(settings.background_schedule if load.simulators else facts.SCHEDULE_WITHOUT_SIMULATORS)
-    tick_seconds = tick.compute_interval(_ANY_DAY).total_seconds()
+    tick_seconds = tick.compute_next_interval(_ANY_DAY).total_seconds()
     runs = {
-        job: facts.SECONDS_PER_MONTH / max(tick_seconds, Schedule(text).compute_interval(_ANY_DAY).total_seconds())
+        job: facts.SECONDS_PER_MONTH / max(tick_seconds, Schedule(text).compute_next_interval(_ANY_DAY).total_seconds())
         for job, text in schedules.items()
         if text
     }
     # A job's item is changed twice, for the lease and its release; each change is a point read and a write.
-    per_run = 2 * (compute_read_ru(1) + compute_write_ru(1))
+    per_run = 2 * (compute_read_request_units(1) + compute_write_request_units(1))
     return BackgroundLoad(tick_seconds, runs, sum(runs.values()) / facts.SECONDS_PER_MONTH * per_run)
 
 
-def compute_write_ru(kilobytes: float) -> float:
+def compute_write_request_units(item_kilobytes: float) -> float:
     """Return the Cosmos DB request units of a write, interpolated between the published numbers for 1 KB and 100 KB."""
-    return _interpolate_request_units(facts.WRITE_RU, kilobytes)
+    return _interpolate_request_units(facts.WRITE_RU, item_kilobytes)
 
 
-def compute_read_ru(kilobytes: float) -> float:
+def compute_read_request_units(item_kilobytes: float) -> float:
     """Return the Cosmos DB request units of a point read with bounded staleness."""
-    return facts.STRONGER_READ_FACTOR * _interpolate_request_units(facts.READ_RU, kilobytes)
+    return facts.STRONGER_READ_FACTOR * _interpolate_request_units(facts.READ_RU, item_kilobytes)
 
 
-def _interpolate_request_units(points: tuple[float, float], kilobytes: float) -> float:
-    (least, most), (smallest, largest) = points, facts.RU_KB
-    return least + (max(kilobytes, smallest) - smallest) * (most - least) / (largest - smallest)
+def _interpolate_request_units(units_for_1_and_100_kb: tuple[float, float], item_kilobytes: float) -> float:
+    (least, most), (smallest, largest) = units_for_1_and_100_kb, facts.RU_KB
+    return least + (max(item_kilobytes, smallest) - smallest) * (most - least) / (largest - smallest)
 
 
 def compute_cosmos_size(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> CosmosDbSize:
     """Compute the size of Cosmos DB: audit records, connection states, rate limits, checkpoints and leases."""
-    appends, record_kb = load.audit_rate_per_deployment, load.audit_record_bytes / facts.BYTES_PER_KB
+    appends, record_kb = load.audit_records_per_second_per_deployment, load.audit_record_bytes / facts.BYTES_PER_KB
     # Each process writes one batch per chain at a time; records that arrive meanwhile form the next batch.
     commits = min(appends, load.scopes_per_deployment / facts.COMMIT_SECONDS)
-    append_ru = appends * compute_write_ru(record_kb) + commits * compute_write_ru(1)
+    append_ru = appends * compute_write_request_units(record_kb) + commits * compute_write_request_units(1)
     # Each partition writes one item at a time; states that arrive during a write are part of the next write.
-    state_writes = min(compute_batch_rate(load, hubs), hubs.partitions / facts.ROUND_TRIP_SECONDS)
+    state_writes = min(compute_batches_per_second(load, hubs), hubs.partitions / facts.ROUND_TRIP_SECONDS)
     state_kb = (
         ceil(load.connections_per_deployment / hubs.partitions) * facts.CONNECTION_STATE_BYTES / facts.BYTES_PER_KB
     )
     sweeps = background.runs_per_month["checkpoints"] / facts.SECONDS_PER_MONTH
     grown = min(float(load.scopes_per_deployment), appends / sweeps)
-    sweep_ru = facts.CHAIN_CONTAINERS * facts.STRONGER_READ_FACTOR * facts.SWEEP_QUERY_RU + grown * compute_read_ru(1)
+    sweep_ru = (
+        facts.CHAIN_CONTAINERS * facts.STRONGER_READ_FACTOR * facts.SWEEP_QUERY_RU
+        + grown * compute_read_request_units(1)
+    )
     ru = {
         "audit appends": append_ru,
-        "connection states": state_writes * compute_write_ru(state_kb),
+        "connection states": state_writes * compute_write_request_units(state_kb),
         # One write a second for each instance and principal that is busy; at most one for each request.
-        "rate limits": load.request_rate_per_deployment * compute_write_ru(1),
+        "rate limits": load.requests_per_second_per_deployment * compute_write_request_units(1),
         "checkpoints": sweeps * sweep_ru,
         "background leases": background.ru_per_second,
     }
     chain_records = appends * facts.SECONDS_PER_DAY * load.audit_days / load.scopes_per_deployment
-    verify_ru = chain_records * compute_read_ru(record_kb)
+    verify_ru = chain_records * compute_read_request_units(record_kb)
     seconds = max(verify_ru / facts.PARTITION_RU_PER_SECOND, chain_records / facts.VERIFY_RECORDS_PER_SECOND)
     stored = appends * facts.SECONDS_PER_DAY * load.audit_days * load.audit_record_bytes * facts.RECORD_STORED_FACTOR
     steps = max(1, ceil(facts.HEADROOM * sum(ru.values()) / facts.AUTOSCALE_STEP_RU))
     return CosmosDbSize(
-        append_ru / appends if appends else compute_write_ru(record_kb) + compute_write_ru(1),
+        append_ru / appends if appends else compute_write_request_units(record_kb) + compute_write_request_units(1),
         ru,
         steps * facts.AUTOSCALE_STEP_RU if load.production else 0,
         verify_ru,
@@ -359,7 +370,7 @@ def compute_cosmos_size(load: Load, hubs: EventHubsSize, background: BackgroundL
 
 def compute_data_explorer_size(load: Load) -> DataExplorerSize:
     """Compute the size of the Data Explorer cluster, from the data in its cache and the ingestion rate of a core."""
-    mb_per_second = load.message_rate_per_deployment * compute_impulse_bytes(load) / facts.BYTES_PER_MB
+    mb_per_second = load.messages_per_second_per_deployment * compute_impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
     compressed_gb_per_day = gb_per_day * facts.TABLE_COPIES / load.compression
     hot_gb = compressed_gb_per_day * min(load.hot_days, load.retention_days)
@@ -379,12 +390,17 @@ def compute_archive_size(load: Load, hubs: EventHubsSize, background: Background
     """Compute the size of the cold archive, which has one merged blob for each connection and hour."""
     blobs = load.connections_per_deployment * 24.0 * load.archive_days
     rows_gb_per_day = (
-        load.message_rate_per_deployment * facts.SECONDS_PER_DAY * compute_impulse_bytes(load) * facts.ARCHIVED_SHARE
+        load.messages_per_second_per_deployment
+        * facts.SECONDS_PER_DAY
+        * compute_impulse_bytes(load)
+        * facts.ARCHIVED_SHARE
     )
     gb_per_day = (rows_gb_per_day + load.connections_per_deployment * 24 * facts.BLOB_BYTES) / facts.BYTES_PER_GB
     # A batch becomes a blob for each of its connections, so there are never more blobs than messages.
-    batches = compute_batch_rate(load, hubs)
-    writes = min(load.message_rate_per_deployment, batches * ceil(load.connections_per_deployment / hubs.partitions))
+    batches = compute_batches_per_second(load, hubs)
+    writes = min(
+        load.messages_per_second_per_deployment, batches * ceil(load.connections_per_deployment / hubs.partitions)
+    )
     pages = ceil(blobs / facts.BLOBS_PER_LIST)
     return ArchiveSize(
         gb_per_day * load.archive_days,
@@ -401,7 +417,7 @@ def compute_live_stream_size(load: Load) -> LiveStreamSize:
     if not load.listeners:
         # The templates create the service also for a deployment without a live stream.
         return LiveStreamSize(0.0, 0.0, facts.WEB_PUBSUB_UNITS[0], 0.0)
-    messages_in = load.message_rate_per_deployment
+    messages_in = load.messages_per_second_per_deployment
     heard = min(load.connections_per_listener, load.connections_per_deployment) / load.connections_per_deployment
     messages_out = load.listeners_per_deployment * messages_in * heard
     needed = max(

@@ -5,24 +5,26 @@ import json
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import NoReturn
 
 from scripts.smoke.calls import CheckFailedError, FeatureMissingError, SmokeContext
 from scripts.smoke.checks import CHECKS, FIRST
 
+ExitCode = int
 DONE, FAILED, MISUSED = 0, 1, 2
 
 
-def run_checks(context: SmokeContext, without: Collection[str] = ()) -> int:
+def run_checks(context: SmokeContext, skipped_checks: Collection[str] = ()) -> ExitCode:
     """Run all checks, print a line for each check, and return the exit code.
 
     Args:
         context: URL of the service to check, and API keys.
-        without: names of checks to skip.
+        skipped_checks: names of checks to skip.
     """
     failed = absent = 0
     for name, check in CHECKS.items():
         try:
-            outcome, message = "ok", (_raise_check_skipped if name in without else check)(context)
+            outcome, message = "ok", (_raise_check_skipped if name in skipped_checks else check)(context)
         except FeatureMissingError as reason:
             absent, outcome, message = absent + 1, "--", str(reason)
         except (CheckFailedError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -34,11 +36,11 @@ def run_checks(context: SmokeContext, without: Collection[str] = ()) -> int:
     return FAILED if failed else DONE
 
 
-def _raise_check_skipped(_: SmokeContext) -> str:
+def _raise_check_skipped(_: SmokeContext) -> NoReturn:
     raise FeatureMissingError("the check was skipped because of --without")
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> ExitCode:
     """Run the smoke test with the given command-line options, and return the exit code."""
     parser = argparse.ArgumentParser(prog="smoke.sh", description="Test a running service once from end to end.")
     parser.add_argument(

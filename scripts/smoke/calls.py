@@ -15,6 +15,8 @@ POLL_SECONDS = 2
 """Time between two looks at a result; a workspace of the tier Free allows 60 requests a minute."""
 CALL_SECONDS = 240
 OK = 200
+CheckSummary = str
+"""Text that a successful check prints."""
 
 
 class CheckFailedError(Exception):
@@ -47,11 +49,11 @@ class ServiceReply:
                 f"the body of a reply with status {self.status} is not JSON: {self.body[:200]!r}"
             ) from None
 
-    def require_status(self, *statuses: int) -> "ServiceReply":
+    def require_status(self, *expected_statuses: int) -> "ServiceReply":
         """Return this reply if it has one of the expected statuses; otherwise raise CheckFailedError."""
-        if self.status not in statuses:
+        if self.status not in expected_statuses:
             raise CheckFailedError(
-                f"status {self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
+                f"status {self.status} instead of {expected_statuses[0]}: {self.body[:300].decode(errors='replace')}"
             )
         return self
 

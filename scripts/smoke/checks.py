@@ -12,6 +12,7 @@ from typing import Any
 from scripts.smoke.calls import (
     OK,
     CheckFailedError,
+    CheckSummary,
     FeatureMissingError,
     ServiceReply,
     SmokeContext,
@@ -24,7 +25,7 @@ SCOPE = "smoke"
 CREATED, ACCEPTED, FORBIDDEN, UNAVAILABLE = 201, 202, 403, 503
 
 
-def check_health(context: SmokeContext) -> str:
+def check_health(context: SmokeContext) -> CheckSummary:
     """Check that the service is alive and that its stores respond."""
     anonymous = TokenHolder(context.base)
     anonymous.get("/healthz").require_status(OK)
@@ -32,7 +33,7 @@ def check_health(context: SmokeContext) -> str:
     return "alive and ready"
 
 
-def check_tokens(context: SmokeContext) -> str:
+def check_tokens(context: SmokeContext) -> CheckSummary:
     """Check that a valid API key is exchanged for a token, and that an invalid key is rejected."""
     TokenHolder(context.base, "oik_wrong").get("/workspace/api/keys/jwt").require_status(401)
     for name, key in context.keys.items():
@@ -45,21 +46,21 @@ def check_tokens(context: SmokeContext) -> str:
     return f"{len(context.members)} of {len(context.keys)} keys"
 
 
-def check_whoami(context: SmokeContext) -> str:
+def check_whoami(context: SmokeContext) -> CheckSummary:
     """Check that the service returns the team member to whom a token belongs."""
     reply = context.members[0].get("/workspace/api/keys/whoami").require_status(OK).json
     context.workspace = reply["workspace"]
     return f"{reply['principal']} of {context.workspace}"
 
 
-def check_graphql(context: SmokeContext) -> str:
+def check_graphql(context: SmokeContext) -> CheckSummary:
     """Check that the connections of the workspace can be listed over GraphQL."""
     return f"{len(list_connections(context, 'id'))} connections"
 
 
-def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]:
+def list_connections(context: SmokeContext, graphql_fields: str) -> list[dict[str, Any]]:
     """Return the given fields of all data connections of the workspace."""
-    document = {"query": f"{{ connections(first: 500) {{ nodes {{ {fields} }} }} }}"}
+    document = {"query": f"{{ connections(first: 500) {{ nodes {{ {graphql_fields} }} }} }}"}
     member = context.require_member("Catalog.Read")
     reply = member.send_request("POST", f"/v1/{context.workspace}/graphql", document).require_status(OK).json
     if reply.get("errors"):
@@ -67,7 +68,7 @@ def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]
     return list(reply["data"]["connections"]["nodes"])
 
 
-def check_telemetry(context: SmokeContext) -> str:
+def check_telemetry(context: SmokeContext) -> CheckSummary:
     """Check that a telemetry message that is sent twice is stored only once."""
     context.require_member("Telemetry.Write")
     reader = context.require_member("Catalog.Read", "WarmQuery.AdHoc")
@@ -92,7 +93,7 @@ def _can_receive_messages(connection: Mapping[str, str]) -> bool:
     return connection["type"] != "SIMULATOR" and connection["status"] != "DISCONNECTED"
 
 
-def check_warm_query(context: SmokeContext) -> str:
+def check_warm_query(context: SmokeContext) -> CheckSummary:
     """Check that an approved saved query runs, and that the reply names its approver."""
     member = context.require_member("Catalog.Read", "WarmQuery.Execute")
     for query in member.get("/oi-api/warm-queries").require_status(OK).json["warmQueries"]:
@@ -104,66 +105,66 @@ def check_warm_query(context: SmokeContext) -> str:
     raise FeatureMissingError("no approved query can run without parameters")
 
 
-def check_audit_event(context: SmokeContext) -> str:
+def check_audit_event(context: SmokeContext) -> CheckSummary:
     """Check that an event is appended to the audit log and that a query returns it."""
     member = context.require_member("Provenance.Write", "Provenance.Read")
     event = {"ScopeKey": SCOPE, "ActionType": "Smoke.Tour", "EntityType": "Service", "EntityID": str(uuid.uuid4())}
     reply = member.send_request("POST", "/oi-api/provenance/events", event)
-    record = _require_audit_log(reply).require_status(CREATED).json
+    record = _require_audit_log_provisioned(reply).require_status(CREATED).json
     found = member.get("/oi-api/provenance/events/query", scopeKey=SCOPE, limit=1).require_status(OK).json
     if found != [record]:
         raise CheckFailedError(f"the query returned {found!r} instead of the appended event")
     return f"record {record['RecordID']}"
 
 
-def _require_audit_log(reply: ServiceReply) -> ServiceReply:
+def _require_audit_log_provisioned(reply: ServiceReply) -> ServiceReply:
     """Return the reply; raise FeatureMissingError if it says that the workspace has no audit log."""
     if reply.status == UNAVAILABLE and reply.json["code"] == "PROVENANCE_NOT_PROVISIONED":
         raise FeatureMissingError("the audit log is not provisioned")
     return reply
 
 
-def check_audit_chain_verification(context: SmokeContext) -> str:
+def check_audit_chain_verification(context: SmokeContext) -> CheckSummary:
     """Check that the service reports the hash chain of audit events as valid."""
     body = {"ScopeKey": SCOPE}
     member = context.require_member("Provenance.Verify")
     reply = member.send_request("POST", "/oi-api/provenance/events/verify", body)
-    verdict = _require_audit_log(reply).require_status(OK).json
+    verdict = _require_audit_log_provisioned(reply).require_status(OK).json
     if not verdict["ChainValid"] or verdict["Empty"]:
         raise CheckFailedError(f"the audit chain is not valid: {verdict['Reason']}")
     return str(verdict["Reason"])
 
 
-def check_export(context: SmokeContext) -> str:
+def check_export(context: SmokeContext) -> CheckSummary:
     """Check that each exported audit record contains the hash of the record before it."""
     records = context.require_member("Provenance.Export").get(
         "/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000
     )
-    chain = _require_audit_log(records).require_status(OK).json
+    chain = _require_audit_log_provisioned(records).require_status(OK).json
     for before, after in pairwise(chain):
         if after["PreviousHash"] != before["Hash"]:
             raise CheckFailedError(f"record {after['RecordID']} does not contain the hash of the record before it")
     return f"{len(chain)} records"
 
 
-def check_checkpoint(context: SmokeContext) -> str:
+def check_checkpoint(context: SmokeContext) -> CheckSummary:
     """Check that the service has signed a checkpoint of the audit chain."""
     member = context.require_member("Provenance.Read")
 
-    def read_checkpoint() -> ServiceReply:
+    def request_checkpoint() -> ServiceReply:
         reply = member.get("/oi-api/provenance/checkpoint", target="DomainEvents", scopeKey=SCOPE)
-        return _require_audit_log(reply)
+        return _require_audit_log_provisioned(reply)
 
-    wait_until(lambda: read_checkpoint().status, OK)
-    created = read_checkpoint().require_status(OK).json
+    wait_until(lambda: request_checkpoint().status, OK)
+    created = request_checkpoint().require_status(OK).json
     return f"of {created['size']} records"
 
 
-def check_amendment(context: SmokeContext) -> str:
+def check_amendment(context: SmokeContext) -> CheckSummary:
     """Check that an amendment of an audit record can be approved by another team member, but not by its author."""
     maker, checker = context.require_two_members("Amendment.Create", "Amendment.Approve")
     reply = maker.get("/oi-api/provenance/reason-categories")
-    reasons = _require_audit_log(reply).require_status(OK).json
+    reasons = _require_audit_log_provisioned(reply).require_status(OK).json
     body = {
         "ScopeKey": SCOPE,
         "EntityType": "Service",
@@ -183,18 +184,22 @@ def check_amendment(context: SmokeContext) -> str:
     return f"{created['RecordID']} by {maker.name}, approved by {checker.name}"
 
 
-def _get_first_reason_category(reasons: Any) -> str:
-    listed = reasons if isinstance(reasons, list) else next(each for each in reasons.values() if isinstance(each, list))
+def _get_first_reason_category(reply_json: Any) -> str:
+    listed = (
+        reply_json
+        if isinstance(reply_json, list)
+        else next(each for each in reply_json.values() if isinstance(each, list))
+    )
     return str(listed[0])
 
 
-def check_openapi(context: SmokeContext) -> str:
+def check_openapi(context: SmokeContext) -> CheckSummary:
     """Check that the OpenAPI document is available."""
     document = context.members[0].get("/oi-api/openapi").require_status(OK).json
     return f"OpenAPI {document['openapi']}, {len(document['paths'])} paths"
 
 
-def check_mcp(context: SmokeContext) -> str:
+def check_mcp(context: SmokeContext) -> CheckSummary:
     """Check that the MCP server returns a list of its tools."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
     member, message = (
@@ -207,7 +212,7 @@ def check_mcp(context: SmokeContext) -> str:
     return f"{len(answer['result']['tools'])} tools"
 
 
-def check_live_stream(context: SmokeContext) -> str:
+def check_live_stream(context: SmokeContext) -> CheckSummary:
     """Check that the service gives a client the URL of the live stream."""
     member = context.require_member("LiveStream.Read")
     reply = member.get("/oi-api/live-stream/negotiate")
@@ -218,7 +223,7 @@ def check_live_stream(context: SmokeContext) -> str:
     return str(urllib.parse.urlsplit(address).netloc)
 
 
-def check_download(context: SmokeContext) -> str:
+def check_download(context: SmokeContext) -> CheckSummary:
     """Check that an hour of archived telemetry can be downloaded, and that the file has the stated SHA-256 digest."""
     member = context.require_member("ColdData.Export", "Catalog.Read")
     known = list_connections(context, "id")
@@ -237,7 +242,7 @@ def check_download(context: SmokeContext) -> str:
     return f"{known[0]['id']}, {file['rows']} rows"
 
 
-CHECKS: Mapping[str, Callable[[SmokeContext], str]] = {
+CHECKS: Mapping[str, Callable[[SmokeContext], CheckSummary]] = {
     "health": check_health,
     "tokens": check_tokens,
     "whoami": check_whoami,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from scripts.smoke.calls import OK, CheckFailedError, FeatureMissingError, SmokeContext, TokenHolder
 
@@ -31,9 +31,21 @@ class TelemetryRoute:
     def build_message(self, message_id: str) -> dict[str, Any]:
         """Build a message that has its ids at the places that the connection's pointers name."""
         message: dict[str, Any] = {"value": 1.5}
-        _set_at_pointer(message, self.source["deviceIdPointer"], self.device_id)
-        _set_at_pointer(message, self.source["messageIdPointer"], message_id)
+        _set_value_at_json_pointer(message, self.source["deviceIdPointer"], self.device_id)
+        _set_value_at_json_pointer(message, self.source["messageIdPointer"], message_id)
         return message
+
+
+class _Sender(NamedTuple):
+    """Member who may write telemetry.
+
+    Attributes:
+        member: holder of the token.
+        identity: reply of the service about the member's key, with its ``connections`` and ``devices`` if it is bound.
+    """
+
+    member: TokenHolder
+    identity: dict[str, Any]
 
 
 def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections: Sequence[str]) -> TelemetryRoute:
@@ -50,7 +62,7 @@ def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections
     policy = reader.get("/oi-api/workspace").require_status(OK).json["policies"]["telemetry"]
     senders = list(_iterate_senders(context))
     if policy["requireBoundKeys"]:
-        senders = [(sender, binding) for sender, binding in senders if "connections" in binding]
+        senders = [each for each in senders if "connections" in each.identity]
         if not senders:
             raise FeatureMissingError("the policy requireBoundKeys requires an API key with `connections` in KEYS_FILE")
     for connection in connections:
@@ -61,7 +73,7 @@ def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections
         for sender, binding in senders:
             if connection in binding.get("connections", [connection]):
                 fixed = "" if source["deviceIdPointer"] else connection
-                device = find_device_id([declared, binding.get("devices") or []], fixed)
+                device = find_device_id_or_empty([declared, binding.get("devices") or []], fixed)
                 if device:
                     return TelemetryRoute(sender, connection, device, source)
     raise FeatureMissingError(
@@ -69,48 +81,48 @@ def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections
     )
 
 
-def choose_connections(usable: Sequence[str], wanted: str) -> Sequence[str]:
+def choose_connections(usable_lookups: Sequence[str], wanted_lookup: str) -> Sequence[str]:
     """Return the wanted connection, or all usable ones if none is wanted.
 
     Args:
-        usable: lookups (ids in URLs) of the connections that accept messages.
-        wanted: lookup of the wanted connection; empty for any.
+        usable_lookups: lookups (ids in URLs) of the connections that accept messages.
+        wanted_lookup: lookup of the wanted connection; empty for any.
 
     Raises:
         CheckFailedError: if the wanted connection accepts no messages.
         FeatureMissingError: if no connection accepts messages.
     """
-    if wanted and wanted not in usable:
-        raise CheckFailedError(f"--connection {wanted}: no enabled connection except simulators has this lookup")
-    if not usable:
+    if wanted_lookup and wanted_lookup not in usable_lookups:
+        raise CheckFailedError(f"--connection {wanted_lookup}: no enabled connection except simulators has this lookup")
+    if not usable_lookups:
         raise FeatureMissingError("no connection of the workspace accepts messages")
-    return [wanted] if wanted else usable
+    return [wanted_lookup] if wanted_lookup else usable_lookups
 
 
-def find_device_id(limits: Sequence[Sequence[str]], fixed: str = "") -> str:
+def find_device_id_or_empty(pattern_lists: Sequence[Sequence[str]], fixed_device_id: str = "") -> str:
     """Return a device id that matches at least one pattern of each limit; empty if none was found.
 
     Args:
-        limits: lists of shell-style patterns; an empty list allows each device.
-        fixed: the only possible device id; empty if the message can name its device.
+        pattern_lists: lists of shell-style patterns; an empty list allows each device.
+        fixed_device_id: the only possible device id; empty if the message can name its device.
     """
-    made = [DEVICE, *(_build_matching_text(pattern) for limit in limits for pattern in limit)]
-    for device in [fixed] if fixed else made:
-        if all(not limit or any(fnmatchcase(device, pattern) for pattern in limit) for limit in limits):
+    made = [DEVICE, *(_build_matching_text(pattern) for limit in pattern_lists for pattern in limit)]
+    for device in [fixed_device_id] if fixed_device_id else made:
+        if all(not limit or any(fnmatchcase(device, pattern) for pattern in limit) for limit in pattern_lists):
             return device
     return ""
 
 
-def _iterate_senders(context: SmokeContext) -> Iterator[tuple[TokenHolder, dict[str, Any]]]:
+def _iterate_senders(context: SmokeContext) -> Iterator[_Sender]:
     """Yield the members who may write telemetry, holders of bound keys first, each with the limits of its key."""
     unbound = []
     for member in context.members:
         if "Workspace.Telemetry.Write" in member.rights:
             identity = member.get("/workspace/api/keys/whoami").require_status(OK).json
             if "connections" in identity:
-                yield member, identity
+                yield _Sender(member, identity)
             else:
-                unbound.append((member, identity))
+                unbound.append(_Sender(member, identity))
     yield from unbound
 
 
@@ -119,7 +131,7 @@ def _build_matching_text(pattern: str) -> str:
     return _WILDCARD.sub(lambda found: found[1] or {"*": DEVICE, "?": "0"}[found[0]], pattern)
 
 
-def _set_at_pointer(message: dict[str, Any], pointer: str, value: str) -> None:
+def _set_value_at_json_pointer(message: dict[str, Any], pointer: str, value: str) -> None:
     if not pointer:
         return
     *parents, name = (token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))

@@ -9,12 +9,12 @@ from typing import Final
 from scripts.validation.clauses import PAGE, list_tests_of_clauses, parse_clauses
 from scripts.validation.environment import describe_environment
 from scripts.validation.report import Validation, render_report
-from scripts.validation.results import Outcome, read_results, read_test_docstring, run_tests
+from scripts.validation.results import ExitCode, Outcome, read_results, read_test_docstring, run_tests
 
 ROOT: Final = Path(__file__).parents[2]
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> ExitCode:
     """Run the tests, write the report and print its path; return 0 if the validation passed, else 1.
 
     It fails if a test failed or did not run, or if the version or the environment changed during the run.
@@ -50,7 +50,7 @@ def _parse_options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _print_summary(validation: Validation, report: Path) -> int:
+def _print_summary(validation: Validation, report: Path) -> ExitCode:
     for test, result in validation.results.items():
         if result.outcome is not Outcome.PASSED:
             sys.stderr.write(f"{result.outcome}: {test}: {result.reason}\n")

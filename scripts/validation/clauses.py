@@ -51,21 +51,21 @@ class Clause:
     procedures: str
 
 
-def parse_clauses(text: str) -> tuple[Clause, ...]:
+def parse_clauses(markdown: str) -> tuple[Clause, ...]:
     """Parse the clauses from the page's tables, in the order of the page.
 
     Args:
-        text: the page, as Markdown.
+        markdown: the page, as Markdown.
 
     Raises:
         ValueError: a row has the wrong number of columns, or a test has no valid name.
     """
-    return tuple(_parse_rows(text))
+    return tuple(_iterate_clauses(markdown))
 
 
-def _parse_rows(text: str) -> Iterator[Clause]:
+def _iterate_clauses(markdown: str) -> Iterator[Clause]:
     regulation, in_table = "", False
-    for line in text.splitlines():
+    for line in markdown.splitlines():
         if line.startswith("## "):
             regulation = line.removeprefix("## ").strip()
         if not line.startswith("|"):
@@ -73,10 +73,10 @@ def _parse_rows(text: str) -> Iterator[Clause]:
         elif line.startswith("| Clause |"):
             in_table = True
         elif in_table and not line.startswith("|-"):
-            yield _parse_row(regulation, line)
+            yield _parse_clause_row(regulation, line)
 
 
-def _parse_row(regulation: str, line: str) -> Clause:
+def _parse_clause_row(regulation: str, line: str) -> Clause:
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     if len(cells) != _COLUMNS:
         raise ValueError(f"A row of a clause needs {_COLUMNS} columns: {line}")

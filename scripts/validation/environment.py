@@ -42,8 +42,8 @@ def describe_environment(root: Path) -> Environment:
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "Operating system": platform.platform(),
         "Computer": f"{platform.node()} ({platform.machine()})",
-        f"SHA-256 of {PAGE}": _hash_file(root / PAGE),
-        f"SHA-256 of {_CONSTRAINTS}": _hash_file(root / _CONSTRAINTS),
+        f"SHA-256 of {PAGE}": _compute_file_sha256(root / PAGE),
+        f"SHA-256 of {_CONSTRAINTS}": _compute_file_sha256(root / _CONSTRAINTS),
     }
     packages = {each.metadata["Name"]: each.version for each in distributions()}
     return Environment(facts, dict(sorted(packages.items(), key=lambda item: item[0].lower())))
@@ -51,19 +51,19 @@ def describe_environment(root: Path) -> Environment:
 
 def _describe_commit(root: Path) -> str:
     """Return the id of the checked-out commit and, if files differ from it, a digest of the differences."""
-    commit = _run_git(root, "rev-parse", "HEAD")
+    commit = _run_git_or_none(root, "rev-parse", "HEAD")
     if commit is None:
         return "unknown: the folder is no Git repository"
-    changes = _run_git(root, "diff", "HEAD") or ""
-    new_files = (_run_git(root, "ls-files", "-z", "--others", "--exclude-standard") or "").split("\0")
-    hashes = [f"{name} {_hash_file(root / name)}" for name in new_files if (root / name).is_file()]
+    changes = _run_git_or_none(root, "diff", "HEAD") or ""
+    new_files = (_run_git_or_none(root, "ls-files", "-z", "--others", "--exclude-standard") or "").split("\0")
+    hashes = [f"{name} {_compute_file_sha256(root / name)}" for name in new_files if (root / name).is_file()]
     if not changes and not hashes:
         return commit
     digest = hashlib.sha256("\n".join((changes, *hashes)).encode()).hexdigest()
     return f"{commit}, with changes that are not committed (SHA-256 of the changes: {digest})"
 
 
-def _run_git(root: Path, *arguments: str) -> str | None:
+def _run_git_or_none(root: Path, *arguments: str) -> str | None:
     try:
         run = subprocess.run(  # noqa: S603  fixed arguments
             ["git", "-C", str(root), *arguments],  # noqa: S607
@@ -76,5 +76,5 @@ def _run_git(root: Path, *arguments: str) -> str | None:
     return run.stdout.strip()
 
 
-def _hash_file(path: Path) -> str:
+def _compute_file_sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,6 +12,7 @@ from scripts.validation.clauses import PAGE, Clause, TestName
 from scripts.validation.environment import Environment
 from scripts.validation.results import Outcome, Result
 
+type Html = str
 _STYLE: Final = """
 body{font:11pt/1.4 system-ui,sans-serif;margin:2rem;color:#111;max-width:75rem}
 h1,h2,h3{line-height:1.2}table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}
@@ -56,7 +57,7 @@ class Validation:
         return bool(self.results) and has_passed and self.is_unchanged
 
 
-def render_report(validation: Validation) -> str:
+def render_report(validation: Validation) -> Html:
     """Render the report as one HTML page that contains no scripts and loads no other files."""
     title = f"Validation report {escape(validation.environment.facts['Version'])}"
     parts = (
@@ -71,7 +72,7 @@ def render_report(validation: Validation) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _render_summary(validation: Validation) -> Iterator[str]:
+def _render_summary(validation: Validation) -> Iterator[Html]:
     counts = Counter(result.outcome for result in validation.results.values())
     verdict = "All tests passed" if validation.is_passed() else "Not passed"
     numbers = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
@@ -85,7 +86,7 @@ def _render_summary(validation: Validation) -> Iterator[str]:
     )
 
 
-def _render_version_and_environment(validation: Validation) -> Iterator[str]:
+def _render_version_and_environment(validation: Validation) -> Iterator[Html]:
     facts = {
         "Started": _format_time(validation.started_at),
         "Ended": _format_time(validation.ended_at),
@@ -104,7 +105,7 @@ def _format_time(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S %Z}"
 
 
-def _render_clauses(validation: Validation) -> Iterator[str]:
+def _render_clauses(validation: Validation) -> Iterator[Html]:
     for regulation, clauses in groupby(validation.clauses, key=lambda clause: clause.regulation):
         yield f'<h2>{escape(regulation)}</h2><table class="clauses"><thead><tr>'
         yield from (f"<th>{name}</th>" for name in ("Clause", "Requirement", "Test", "Rule that it checks", "Result"))
@@ -114,7 +115,7 @@ def _render_clauses(validation: Validation) -> Iterator[str]:
         yield "</tbody></table>"
 
 
-def _render_clause(clause: Clause, validation: Validation) -> Iterator[str]:
+def _render_clause(clause: Clause, validation: Validation) -> Iterator[Html]:
     rows = max(1, len(clause.tests))
     yield f"<tr><td rowspan={rows}>{escape(clause.number)}</td><td rowspan={rows}>{escape(clause.requirement)}"
     yield f'<p class="soft">The service: {_format_clause_text(clause.behaviour)}</p>'
@@ -126,18 +127,18 @@ def _render_clause(clause: Clause, validation: Validation) -> Iterator[str]:
         yield f"<td>{escape(validation.rules.get(test, ''))}</td>{_render_result(validation.results[test])}</tr>"
 
 
-def _format_clause_text(text: str) -> str:
+def _format_clause_text(text: str) -> Html:
     return "nothing." if text == "—" else escape(text.replace("`", "")) + "."
 
 
-def _render_result(result: Result) -> str:
+def _render_result(result: Result) -> Html:
     detail = f"{result.cases} cases, " if result.cases > 1 else ""
     shown = f"{detail}{result.seconds:.1f} s" if result.outcome is Outcome.PASSED else escape(result.reason)
     css = result.outcome.replace(" ", "-")
     return f'<td><span class="{css}">{result.outcome}</span><br><span class="soft">{shown}</span></td>'
 
 
-def _render_packages(environment: Environment) -> Iterator[str]:
+def _render_packages(environment: Environment) -> Iterator[Html]:
     yield "<h2>Installed Python packages</h2><p>"
     yield ", ".join(f"{escape(name)} {escape(version)}" for name, version in environment.packages.items())
     yield "</p>"

@@ -12,6 +12,7 @@ from typing import Final
 
 from scripts.validation.clauses import TestName
 
+type ExitCode = int
 _REASON_LENGTH: Final = 300
 
 
@@ -40,29 +41,29 @@ class Result:
     reason: str = ""
 
 
-def run_tests(root: Path, names: Iterable[TestName], report: Path, workers: int) -> int:
+def run_tests(root: Path, names: Iterable[TestName], junit_report: Path, worker_count: int) -> ExitCode:
     """Run tests with pytest and return its exit code.
 
     Args:
         root: folder of the project.
         names: tests to run.
-        report: file for the results, in the JUnit format.
-        workers: number of processes that run tests.
+        junit_report: file for the results, in the JUnit format.
+        worker_count: number of processes that run tests.
     """
-    options = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", f"--junit-xml={report}"]
+    options = ["-n", str(worker_count), "--dist", "loadfile", "--no-loadscope-reorder", f"--junit-xml={junit_report}"]
     command = [sys.executable, "-m", "pytest", *options, *(str(name) for name in names)]
     return subprocess.run(command, cwd=root, check=False).returncode  # noqa: S603  names from our own page
 
 
-def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, Result]:
+def read_results(junit_report: Path, names: Iterable[TestName]) -> Mapping[TestName, Result]:
     """Return the result of each named test; a test without a case in the report did not run.
 
     Args:
-        report: results in the JUnit format; if the file is missing or damaged, no test ran.
+        junit_report: results in the JUnit format; if the file is missing or damaged, no test ran.
         names: tests whose results are read.
     """
     found: dict[tuple[str, str], list[ET.Element]] = {}
-    for case in _read_test_cases(report):
+    for case in _read_junit_test_cases(junit_report):
         function = case.get("name", "").partition("[")[0]
         found.setdefault((case.get("classname", ""), function), []).append(case)
     return {
@@ -70,9 +71,9 @@ def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, R
     }
 
 
-def _read_test_cases(report: Path) -> list[ET.Element]:
+def _read_junit_test_cases(junit_report: Path) -> list[ET.Element]:
     try:
-        return list(ET.parse(report).iter("testcase"))  # noqa: S314  the file is written by our own pytest
+        return list(ET.parse(junit_report).iter("testcase"))  # noqa: S314  the file is written by our own pytest
     except (OSError, ET.ParseError):
         return []
 
@@ -98,13 +99,13 @@ def _read_failure_or_skip_reason(element: ET.Element) -> str:
     return (element.get("message") or element.text or "no reason given").strip()[:_REASON_LENGTH]
 
 
-def read_test_docstring(root: Path, name: TestName) -> str:
+def read_test_docstring(root: Path, test_name: TestName) -> str:
     """Return the docstring of a test, which states the rule that the test checks; empty if the test does not exist."""
     try:
-        tree = ast.parse((root / name.path).read_text(encoding="utf-8"))
+        tree = ast.parse((root / test_name.path).read_text(encoding="utf-8"))
     except OSError:
         return ""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name.function:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == test_name.function:
             return " ".join((ast.get_docstring(node) or "").split())
     return ""

@@ -62,45 +62,47 @@ def to_group_key(labels: Mapping[str, str | None]) -> GroupKey:
     return tuple(sorted(labels.items()))
 
 
-def evaluate_threshold_rule(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
+def evaluate_threshold_rule_groups(rule: AlertRule, query_result: QueryResult) -> list[AlertGroup]:
     """Split the rows of a threshold rule's query into groups, and evaluate the condition for each group.
 
     Args:
         rule: alert rule of the kind threshold.
-        result: result of the rule's query.
+        query_result: result of the rule's query.
 
     Raises:
         EvaluationError: the result lacks a column of the rule, has too many rows, or has labels that are too long.
     """
     condition = rule.condition or AlertCondition(rows=Rows.ANY)
-    types = {column.name: column.type for column in result.columns}
+    types = {column.name: column.type for column in query_result.columns}
     for name in (*rule.group_by, *([condition.column] if condition.column else [])):
         if name not in types:
             raise EvaluationError(f"The query has no column {name!r}.")
-    if result.truncated and (condition.column is not None or rule.group_by):
-        raise EvaluationError(f"The query returns more than {len(result.rows)} rows; aggregate or filter its rows.")
+    if query_result.truncated and (condition.column is not None or rule.group_by):
+        raise EvaluationError(
+            f"The query returns more than {len(query_result.rows)} rows; aggregate or filter its rows."
+        )
     if condition.rows is not None:
-        return _evaluate_row_count_condition(rule, condition.rows, result.rows)
-    to_number = _decimal_to_number if types[str(condition.column)] == "decimal" else _to_number
-    return _evaluate_column_condition(rule, condition, result.rows, to_number)
+        return _count_rows_by_group(rule, condition.rows, query_result.rows)
+    to_number = (
+        _finite_number_from_decimal_cell if types[str(condition.column)] == "decimal" else _finite_number_from_cell
+    )
+    return _compare_column_by_group(rule, condition, query_result.rows, to_number)
 
 
-def _evaluate_row_count_condition(
-    rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]
-) -> list[AlertGroup]:
+def _count_rows_by_group(rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
     """Return a group with its number of rows for each combination of labels, or one group for a rule without groups."""
     if not rule.group_by:
         return [AlertGroup({}, len(rows), bool(rows) is (row_condition is Rows.ANY))]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
-        labels = _build_labels(rule.group_by, row)
+        labels = _build_group_labels(rule.group_by, row)
         key = to_group_key(labels)
         found = groups.get(key)
         groups[key] = AlertGroup(labels, 1 + int(found.value or 0) if found else 1, matches=True)
     return list(groups.values())
 
 
-def _evaluate_column_condition(
+def _compare_column_by_group(
     rule: AlertRule,
     condition: AlertCondition,
     rows: Iterable[Mapping[str, Any]],
@@ -110,7 +112,7 @@ def _evaluate_column_condition(
     compare = _COMPARISONS[condition.operator or Operator.GT]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
-        labels = _build_labels(rule.group_by, row)
+        labels = _build_group_labels(rule.group_by, row)
         key = to_group_key(labels)
         found = groups.get(key)
         if found is not None and found.matches:
@@ -122,57 +124,57 @@ def _evaluate_column_condition(
     return list(groups.values())
 
 
-def _build_labels(columns: Iterable[str], row: Mapping[str, Any]) -> dict[str, str | None]:
-    labels = {name: _to_label(row[name]) for name in columns}
+def _build_group_labels(group_columns: Iterable[str], row: Mapping[str, Any]) -> dict[str, str | None]:
+    labels = {name: _label_from_cell(row[name]) for name in group_columns}
     if sum(len(label or "") for label in labels.values()) > MAX_LABELS:
         raise EvaluationError(f"The values of the groupBy columns together have more than {MAX_LABELS} characters.")
     return labels
 
 
-def _to_label(value: Any) -> str | None:
+def _label_from_cell(cell: Any) -> str | None:
     """Convert a cell of a query result to the text of an alert's label; numbers and dynamic values become JSON."""
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, sort_keys=True)
 
 
-def _to_number(value: Any) -> Number | None:
+def _finite_number_from_cell(cell: Any) -> Number | None:
     """Return a cell that is a finite number in the range of a double; None for any other value."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
     try:
-        return value if is_number and math.isfinite(value) else None
+        return cell if is_number and math.isfinite(cell) else None
     except OverflowError:
         return None
 
 
-def _decimal_to_number(value: Any) -> Number | None:
+def _finite_number_from_decimal_cell(cell: Any) -> Number | None:
     """Convert a cell of the KQL type decimal, which the query engine writes as text; None if it is no finite number."""
     try:
-        return _to_number(value if isinstance(value, int | float) else float(Decimal(str(value))))
+        return _finite_number_from_cell(cell if isinstance(cell, int | float) else float(Decimal(str(cell))))
     except InvalidOperation:
         return None
 
 
-def evaluate_absence_rule(
+def evaluate_absence_rule_groups(
     rule: AlertRule,
-    enabled: Iterable[str],
-    last_messages: Mapping[str, datetime | None],
-    created_at: datetime,
+    enabled_connections: Iterable[str],
+    last_message_times: Mapping[str, datetime | None],
+    rule_created_at: datetime,
     at: datetime,
 ) -> list[AlertGroup]:
     """Evaluate an absence rule; return a group for each enabled connection, with the seconds since the last message.
 
     Args:
         rule: alert rule of the kind absence.
-        enabled: lookups (ids in URLs) of the enabled connections.
-        last_messages: arrival time of the last message, by connection.
-        created_at: creation time of the rule, which replaces the last message of a connection without a message.
+        enabled_connections: lookups (ids in URLs) of the enabled connections.
+        last_message_times: arrival time of the last message, by connection.
+        rule_created_at: creation time of the rule, which replaces the last message of a connection without a message.
         at: the current time.
     """
     after = parse_stored_duration(str(rule.after))
-    known = set(enabled)
+    known = set(enabled_connections)
     groups = []
     for connection in rule.connections:
         if connection in known:
-            silence = max(at - (last_messages.get(connection) or created_at), timedelta(0))
+            silence = max(at - (last_message_times.get(connection) or rule_created_at), timedelta(0))
             seconds = round(silence.total_seconds(), 3)
             groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection))
     return groups

@@ -35,7 +35,7 @@ def compute_next_due_time(rule: AlertRule, at: datetime) -> datetime:
     return due
 
 
-def is_due(rule: AlertRule, revision: str, state: RuleState | None, at: datetime) -> bool:
+def is_due(rule: AlertRule, current_revision: str, state: RuleState | None, at: datetime) -> bool:
     """Return whether an alert rule must be evaluated now.
 
     A new or changed rule is due immediately. A rule is also due if its stored due time is later than one interval from
@@ -43,10 +43,10 @@ def is_due(rule: AlertRule, revision: str, state: RuleState | None, at: datetime
 
     Args:
         rule: alert rule, which defines the interval of its evaluations.
-        revision: current revision of the rule; see :func:`shared.alerts.rule_results.build_rule_revision`.
+        current_revision: current revision of the rule; see :func:`shared.alerts.rule_results.build_rule_revision`.
         state: stored state of the rule; None before the first evaluation.
         at: the current time.
     """
-    if state is None or state.revision != revision:
+    if state is None or state.revision != current_revision:
         return True
     return state.due_at <= at or state.due_at > at + rule.interval + timedelta(seconds=1)

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_absence_rule, evaluate_threshold_rule
+from shared.alerts.conditions import (
+    AlertGroup,
+    EvaluationError,
+    evaluate_absence_rule_groups,
+    evaluate_threshold_rule_groups,
+)
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_stored_duration
-from shared.catalog.kql_text import reject_time_range_bypass, suggest_output_schema
+from shared.catalog.kql_text import build_output_schema_hint, reject_time_range_bypass
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
@@ -22,7 +27,7 @@ from shared.validation.names import find_nearest_name
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
-from shared.warm_queries.service import MAX_LIMIT, WarmQueries, bind_parameters
+from shared.warm_queries.service import MAX_LIMIT, WarmQueries, bind_arguments_as_literals
 
 _CELL_SIZE: Final = 16
 """Assumed size of one row; decides whether the rows are evaluated in a worker thread."""
@@ -90,9 +95,9 @@ class RuleEvaluation:
         """
         rule = entry.value
         if isinstance(data, ConnectionData):
-            return evaluate_absence_rule(rule, data.enabled, data.last_messages, entry.created_at, data.at)
+            return evaluate_absence_rule_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
         size = len(data.rows) * _CELL_SIZE
-        return await self._runtime.run_in_thread_if_large(size, evaluate_threshold_rule, rule, data)
+        return await self._runtime.run_in_thread_if_large(size, evaluate_threshold_rule_groups, rule, data)
 
     async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
         if rule.query not in catalog.queries:
@@ -103,7 +108,7 @@ class RuleEvaluation:
         )
 
     async def _read_connection_data(self, catalog: Catalog) -> ConnectionData:
-        states = await self._connection_states.load_states()
+        states = await self._connection_states.load_states_by_connection()
         enabled = frozenset(lookup for lookup, stored in catalog.connections.items() if stored.value.enabled)
         last_messages = {lookup: state.last_message for lookup, state in states.items()}
         return ConnectionData(enabled, last_messages, self._runtime.now())
@@ -116,7 +121,7 @@ def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
     return error.detail
 
 
-async def check_rule_against_query(
+async def list_rule_errors_against_query(
     rule: AlertRule, query: WarmQuery, columns: QueryColumns, *, is_query_readable: bool
 ) -> list[FieldError]:
     """Check that parameters, time range and columns of a threshold rule fit its query; return the errors of the rule.
@@ -147,7 +152,7 @@ async def check_rule_against_query(
 
 def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
     try:
-        bind_parameters(query.parameters, rule.parameters, "parameters.{}".format)
+        bind_arguments_as_literals(query.parameters, rule.parameters, "parameters.{}".format)
     except WorkspaceError as error:
         yield from _iterate_field_errors(error)
 
@@ -178,10 +183,10 @@ def _iterate_column_errors(
         if name not in names:
             hint = ""
             if readable_kql is not None:
-                hint = _suggest_column_names(name, names) + suggest_output_schema(readable_kql)
+                hint = _format_column_suggestion(name, names) + build_output_schema_hint(readable_kql)
             yield FieldError(field, f"is not a column of the query{hint}")
 
 
-def _suggest_column_names(name: str, names: list[str]) -> str:
-    nearest = find_nearest_name(name, names)
-    return f"; did you mean `{nearest}`?" if nearest else f"; its columns are {', '.join(names)}"
+def _format_column_suggestion(unknown_name: str, column_names: list[str]) -> str:
+    nearest = find_nearest_name(unknown_name, column_names)
+    return f"; did you mean `{nearest}`?" if nearest else f"; its columns are {', '.join(column_names)}"

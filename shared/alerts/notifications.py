@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import batched
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.alerts.models import Alert, Mark
 from shared.alerts.ports import AlertStore, RuleRecord
@@ -72,7 +72,9 @@ class Notifications:
         self._is_audited = is_audited
         self._runtime = runtime
 
-    async def publish_unpublished_events(self, record: RuleRecord, outages: Outages | None = None) -> RuleRecord | None:
+    async def publish_events_and_update_record(
+        self, record: RuleRecord, outages: Outages | None = None
+    ) -> RuleRecord | None:
         """Publish the unpublished events about a rule's alerts, remove the marks of the events; return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
@@ -94,20 +96,20 @@ class Notifications:
         for part in batched(noted, MAX_PUBLISHED, strict=False):
             if events := [event for alert in part for event in build_webhook_events(alert)]:
                 await self._outbox.publish(events)
-        unaudited = await self._append_audit_events_and_return_failed_alerts(marked, outages or Outages())
-        puts, alerts = await self._runtime.run_in_thread_if_large(
-            len(marked) * _ALERT_SIZE, _clear_marks_and_select_open_alerts, record.alerts, unaudited
+        unaudited = await self._append_audit_events_and_return_failed_ids(marked, outages or Outages())
+        changed_alerts, open_alerts = await self._runtime.run_in_thread_if_large(
+            len(marked) * _ALERT_SIZE, _clear_marks_of_published_events, record.alerts, unaudited
         )
         kept = error_alert.copy_without_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": bool(unaudited), "error_alert": kept})
-        if not puts and state == record.state:
+        if not changed_alerts and state == record.state:
             return record
-        token = await self._store.save_rule_changes_and_return_token(record, state, puts)
+        token = await self._store.try_save_rule_changes_and_return_token(record, state, changed_alerts)
         if token is None:
             return None
-        return RuleRecord(record.rule, state, alerts, token)
+        return RuleRecord(record.rule, state, open_alerts, token)
 
-    async def _append_audit_events_and_return_failed_alerts(
+    async def _append_audit_events_and_return_failed_ids(
         self, alerts: Iterable[Alert], outages: Outages
     ) -> frozenset[str]:
         """Append the audit events of acknowledged alerts; return the ids of the alerts whose event is not appended."""
@@ -137,23 +139,31 @@ class Notifications:
             _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
 
 
-def _clear_marks_and_select_open_alerts(
-    alerts: Sequence[Alert], unaudited: AbstractSet[str]
-) -> tuple[list[Alert], tuple[Alert, ...]]:
-    """Remove the marks of published events from alerts; return the changed alerts, and all that stay open.
+class _ClearedAlerts(NamedTuple):
+    """Alerts of a rule after the marks of their published events were removed.
 
-    Pending and firing alerts are open, and resolved alerts with marks.
+    Attributes:
+        changed_alerts: alerts whose marks changed.
+        open_alerts: pending and firing alerts, and resolved alerts that still have marks.
+    """
+
+    changed_alerts: list[Alert]
+    open_alerts: tuple[Alert, ...]
+
+
+def _clear_marks_of_published_events(alerts: Sequence[Alert], unaudited_alert_ids: AbstractSet[str]) -> _ClearedAlerts:
+    """Remove the marks of published events from alerts.
 
     Args:
         alerts: stored alerts of a rule.
-        unaudited: ids of the alerts whose acknowledgement is not audited yet.
+        unaudited_alert_ids: ids of the alerts whose acknowledgement is not audited yet.
     """
     cleared = [
-        alert.copy_without_marks(*(_TYPES if alert.id in unaudited else Mark)) if alert.marks else alert
+        alert.copy_without_marks(*(_TYPES if alert.id in unaudited_alert_ids else Mark)) if alert.marks else alert
         for alert in alerts
     ]
-    puts = [after for before, after in zip(alerts, cleared, strict=True) if after.marks != before.marks]
-    return puts, tuple(alert for alert in cleared if alert.is_active or alert.marks)
+    changed = [after for before, after in zip(alerts, cleared, strict=True) if after.marks != before.marks]
+    return _ClearedAlerts(changed, tuple(alert for alert in cleared if alert.is_active or alert.marks))
 
 
 def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
@@ -167,14 +177,14 @@ def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
                 key=f"{_TYPES[mark]}/{alert.id}",
                 type=_TYPES[mark],
                 at=at,
-                data=_build_event_data(alert, mark),
+                data=_build_webhook_event_data(alert, mark),
                 surfaces=frozenset({alert.surface}),
                 connections=None if alert.connection is None else frozenset({alert.connection}),
                 severity=alert.severity,
             )
 
 
-def _build_event_data(alert: Alert, mark: Mark) -> dict[str, Any]:
+def _build_webhook_event_data(alert: Alert, mark: Mark) -> dict[str, Any]:
     """Build the property ``data`` of the webhook event for a mark of an alert."""
     return {
         "alertId": alert.id,

@@ -54,15 +54,19 @@ class AlertStore(Protocol):
         """Return the stored states of all alert rules, in any order."""
         ...
 
-    async def load_rule_record(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule_lookup: str) -> RuleRecord:
         """Return the stored state and the open alerts of the rule with this lookup (id in URLs).
 
         The record has neither state nor alerts if nothing is stored.
         """
         ...
 
-    async def save_rule_changes_and_return_token(
-        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    async def try_save_rule_changes_and_return_token(
+        self,
+        record: RuleRecord,
+        new_state: RuleState | None,
+        changed_alerts: Sequence[Alert],
+        deleted_alert_ids: Sequence[str] = (),
     ) -> str | None:
         """Store the state of an alert rule together with its new, changed and deleted alerts.
 
@@ -73,9 +77,9 @@ class AlertStore(Protocol):
 
         Args:
             record: the record that the changes are based on.
-            state: the new state; None deletes the state.
-            puts: alerts to create or replace.
-            deletes: ids of alerts to delete.
+            new_state: the new state; None deletes the state.
+            changed_alerts: alerts to create or replace.
+            deleted_alert_ids: ids of alerts to delete.
         """
         ...
 
@@ -93,7 +97,7 @@ class AlertStore(Protocol):
         """
         ...
 
-    async def delete_resolved_alerts(self, before: datetime) -> int:
+    async def delete_and_count_resolved_alerts(self, resolved_before: datetime) -> int:
         """Delete alerts that were resolved before a time and have no marks (unpublished events); return their number.
 
         A store in which resolved alerts expire by themselves returns 0.

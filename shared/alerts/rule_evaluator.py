@@ -18,7 +18,7 @@ from shared.alerts.rule_results import (
     has_open_alerts_of_deleted_rule,
     is_current_rule,
 )
-from shared.alerts.state_machine import Transitions
+from shared.alerts.state_machine import AlertChanges
 from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
@@ -62,7 +62,7 @@ class RuleEvaluator:
         self._notifications = notifications
         self._runtime = runtime
 
-    async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
+    async def evaluate_or_end_rules(self, rule_lookups: Sequence[str], catalog: Catalog) -> RuleStates:
         """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
 
         The result does not contain a rule if another process changed the rule's record during its processing here. If
@@ -70,7 +70,7 @@ class RuleEvaluator:
         events are not published still have marks.
 
         Args:
-            rules: lookups (ids in URLs) of rules that read the same data.
+            rule_lookups: lookups (ids in URLs) of rules that read the same data.
             catalog: the current workspace catalog.
 
         Raises:
@@ -79,14 +79,16 @@ class RuleEvaluator:
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
         outages = Outages()
-        for lookup in rules:
-            record = await self._try_to_publish_events(await self._store.load_rule_record(lookup), outages)
+        for lookup in rule_lookups:
+            record = await self._try_to_publish_events_and_update_record(
+                await self._store.load_rule_record(lookup), outages
+            )
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
             if entry is None or not entry.value.enabled or has_open_alerts_of_deleted_rule(entry, record):
-                states[lookup] = await self._end_alerts(record, outages, is_deleted=entry is None)
-            elif self._is_due(entry, record, catalog) and not _has_resolved_error_alert(record):
+                states[lookup] = await self._end_alerts_and_return_state(record, outages, is_rule_deleted=entry is None)
+            elif self._is_rule_due(entry, record, catalog) and not _has_resolved_error_alert(record):
                 due.append((entry, record))
             else:
                 states[lookup] = record.state
@@ -94,10 +96,10 @@ class RuleEvaluator:
             at = self._runtime.now()
             data = await self._read_data_or_error(due[0][0], catalog)
             for entry, record in due:
-                states[record.rule] = await self._evaluate_and_store(entry, record, data, at, outages)
+                states[record.rule] = await self._evaluate_rule_and_store_state(entry, record, data, at, outages)
         return states
 
-    def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
+    def _is_rule_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
         """Return whether a rule is due, or has an alert about a connection that is disabled or was removed."""
         if is_due(entry.value, build_rule_revision(entry), record.state, self._runtime.now()):
             return True
@@ -121,7 +123,7 @@ class RuleEvaluator:
         except EvaluationError as error:
             return error
 
-    async def _evaluate_and_store(
+    async def _evaluate_rule_and_store_state(
         self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime, outages: Outages
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
@@ -134,21 +136,23 @@ class RuleEvaluator:
         for _ in range(_ATTEMPTS):
             if not is_current_rule(entry, await self._catalog()):
                 break
-            state, changes = await self._compute_new_state(entry, record, groups, at)
-            token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
+            state, changes = await self._compute_new_state_and_alert_changes(entry, record, groups, at)
+            token = await self._store.try_save_rule_changes_and_return_token(
+                record, state, changes.puts, changes.deletes
+            )
             if token is not None:
                 return await self._publish_events_and_return_state(record, state, changes, token, outages)
             # An acknowledgement changes the record, too; its audit event is then appended at once.
             loaded = await self._store.load_rule_record(record.rule)
-            record = await self._try_to_publish_events(loaded, outages) or loaded
+            record = await self._try_to_publish_events_and_update_record(loaded, outages) or loaded
             is_evaluated = record.state is not None and record.state.due_at > at
             if is_evaluated or has_open_alerts_of_deleted_rule(entry, record) or _has_resolved_error_alert(record):
                 break
         return record.state
 
-    async def _compute_new_state(
+    async def _compute_new_state_and_alert_changes(
         self, entry: Entry, record: RuleRecord, groups: list[AlertGroup] | EvaluationError, at: datetime
-    ) -> tuple[RuleState, Transitions]:
+    ) -> tuple[RuleState, AlertChanges]:
         due_at = compute_next_due_time(entry.value, max(at, self._runtime.now()))
         new_id = self._runtime.new_id
         if isinstance(groups, EvaluationError):
@@ -156,13 +160,15 @@ class RuleEvaluator:
             state = await self._runtime.run_in_thread_if_large(
                 size, compute_state_after_failure, entry, record, reason, at, due_at, new_id
             )
-            return state, Transitions()
+            return state, AlertChanges()
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
         return await self._runtime.run_in_thread_if_large(
             size, compute_state_after_evaluation, entry, record, groups, at, due_at, new_id
         )
 
-    async def _end_alerts(self, record: RuleRecord, outages: Outages, *, is_deleted: bool) -> RuleState | None:
+    async def _end_alerts_and_return_state(
+        self, record: RuleRecord, outages: Outages, *, is_rule_deleted: bool
+    ) -> RuleState | None:
         """End all stored alerts of an alert rule; return the rule's state, or None if none is stored.
 
         The state of a deleted rule is deleted after all events about its alerts are published.
@@ -173,11 +179,11 @@ class RuleEvaluator:
         ended, changes = await self._runtime.run_in_thread_if_large(
             size, compute_state_after_rule_end, record.state, record.alerts, at
         )
-        removed = is_deleted and ended.is_idle
+        removed = is_rule_deleted and ended.is_idle
         state = None if removed else ended
         if not removed and ended == record.state:
             return state
-        token = await self._store.save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
+        token = await self._store.try_save_rule_changes_and_return_token(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
         return (
@@ -187,7 +193,7 @@ class RuleEvaluator:
         )
 
     async def _publish_events_and_return_state(
-        self, before: RuleRecord, state: RuleState, changes: Transitions, token: str, outages: Outages
+        self, before: RuleRecord, state: RuleState, changes: AlertChanges, token: str, outages: Outages
     ) -> RuleState | None:
         """Publish the unpublished events about alerts after a change was stored; return the stored state of the rule.
 
@@ -202,10 +208,10 @@ class RuleEvaluator:
             alert.id: alert for alert in changes.puts
         }
         record = RuleRecord(before.rule, state, tuple(marked.values()), token)
-        settled = await self._try_to_publish_events(record, outages)
+        settled = await self._try_to_publish_events_and_update_record(record, outages)
         return state if settled is None else settled.state
 
-    async def _try_to_publish_events(self, record: RuleRecord, outages: Outages) -> RuleRecord | None:
+    async def _try_to_publish_events_and_update_record(self, record: RuleRecord, outages: Outages) -> RuleRecord | None:
         """Publish the unpublished events about a rule's alerts; return the record without the marks of these events.
 
         Return None if another process has changed the record. After a failure, return the record with its marks; the
@@ -214,7 +220,7 @@ class RuleEvaluator:
         if outages.has_publication_failed:
             return record
         try:
-            return await self._notifications.publish_unpublished_events(record, outages)
+            return await self._notifications.publish_events_and_update_record(record, outages)
         except WorkspaceError as error:
             outages.has_publication_failed = error.kind is Kind.UNAVAILABLE
             count("workspace.alerts.failures")

@@ -14,7 +14,7 @@ from shared.alerts.conditions import AlertGroup
 from shared.alerts.due_times import build_data_source_key
 from shared.alerts.models import Alert, AlertState, Mark, RuleState, RuleStatus
 from shared.alerts.ports import RuleRecord
-from shared.alerts.state_machine import Transitions, add_alert_end, compute_alert_changes
+from shared.alerts.state_machine import AlertChanges, add_alert_end_to_changes, compute_alert_changes
 from shared.catalog.alert_rule_models import AlertRule, Severity
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.timestamps import format_rfc3339
@@ -67,7 +67,7 @@ def compute_state_after_evaluation(
     at: datetime,
     due_at: datetime,
     new_id: Callable[[], str],
-) -> tuple[RuleState, Transitions]:
+) -> tuple[RuleState, AlertChanges]:
     """Return a rule's new state and the changes to its alerts after a successful evaluation.
 
     Args:
@@ -78,9 +78,11 @@ def compute_state_after_evaluation(
         due_at: time of the next evaluation.
         new_id: returns a new id.
     """
-    restarts_pending = has_changed_condition(entry.value, record.state)
-    changes = compute_alert_changes(entry.value, record.alerts, groups, at, new_id, restarts_pending=restarts_pending)
-    error_alert = _resolve_error_alert(record.state, at)
+    restarts_hold_duration = has_changed_condition(entry.value, record.state)
+    changes = compute_alert_changes(
+        entry.value, record.alerts, groups, at, new_id, restarts_hold_duration=restarts_hold_duration
+    )
+    error_alert = _resolve_error_alert_if_any(record.state, at)
     state = RuleState(
         rule=record.rule,
         revision=build_rule_revision(entry),
@@ -90,7 +92,7 @@ def compute_state_after_evaluation(
         error_alert=error_alert,
         firing=sum(alert.state is AlertState.FIRING for alert in changes.active),
         pending=sum(alert.state is AlertState.PENDING for alert in changes.active),
-        has_marks=_has_marks(record.alerts, changes.puts, error_alert),
+        has_marks=_has_unpublished_events(record.alerts, changes.puts, error_alert),
     )
     return state, changes
 
@@ -130,13 +132,13 @@ def compute_state_after_failure(
         error_alert=error_alert,
         firing=before.firing if before else 0,
         pending=before.pending if before else 0,
-        has_marks=_has_marks(record.alerts, (), error_alert),
+        has_marks=_has_unpublished_events(record.alerts, (), error_alert),
     )
 
 
 def compute_state_after_rule_end(
     state: RuleState, alerts: Sequence[Alert], at: datetime
-) -> tuple[RuleState, Transitions]:
+) -> tuple[RuleState, AlertChanges]:
     """Return the new state of a disabled or deleted rule, and the changes that end all its alerts.
 
     Args:
@@ -144,26 +146,28 @@ def compute_state_after_rule_end(
         alerts: stored alerts of the rule.
         at: the current time.
     """
-    changes = Transitions()
+    changes = AlertChanges()
     for alert in alerts:
         if alert.is_active:
-            add_alert_end(alert, at, changes)
-    error_alert = _resolve_error_alert(state, at)
+            add_alert_end_to_changes(alert, at, changes)
+    error_alert = _resolve_error_alert_if_any(state, at)
     ended = state.model_copy(
         update={
             "error": None,
             "error_alert": error_alert,
             "firing": 0,
             "pending": 0,
-            "has_marks": _has_marks(alerts, changes.puts, error_alert),
+            "has_marks": _has_unpublished_events(alerts, changes.puts, error_alert),
         }
     )
     return ended, changes
 
 
-def _has_marks(alerts: Iterable[Alert], puts: Iterable[Alert], error_alert: Alert | None) -> bool:
+def _has_unpublished_events(
+    alerts: Iterable[Alert], changed_alerts: Iterable[Alert], error_alert: Alert | None
+) -> bool:
     """Return whether an alert has marks after an evaluation; an evaluation adds marks and removes none."""
-    return any(alert.marks for alert in (*alerts, *puts)) or bool(error_alert and error_alert.marks)
+    return any(alert.marks for alert in (*alerts, *changed_alerts)) or bool(error_alert and error_alert.marks)
 
 
 def _build_error_alert(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> Alert:
@@ -183,7 +187,7 @@ def _build_error_alert(rule: AlertRule, reason: str, at: datetime, alert_id: str
     )
 
 
-def _resolve_error_alert(state: RuleState | None, at: datetime) -> Alert | None:
+def _resolve_error_alert_if_any(state: RuleState | None, at: datetime) -> Alert | None:
     """Return the rule's alert about failed evaluations, resolved if it was firing; None if the rule has none."""
     alert = state.error_alert if state is not None else None
     if alert is None or not alert.is_active:

@@ -69,7 +69,7 @@ class AlertScheduler:
         self._retry_at: dict[str, float] = {}
         self._checked: dict[str, tuple[int, float]] = {}
 
-    async def run(self) -> None:
+    async def evaluate_due_rules(self) -> None:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
 
         A slow query does not delay the rules that become due while it runs.
@@ -79,7 +79,7 @@ class AlertScheduler:
         try:
             while True:
                 catalog = await self._catalog()
-                for source, rules in (await self._group_due_rules_by_source(catalog)).items():
+                for source, rules in (await self._group_due_rule_lookups_by_source(catalog)).items():
                     if source not in running:
                         running[source] = asyncio.create_task(self._evaluate_rules_of_source(rules, catalog, slots))
                 if not running:
@@ -92,7 +92,7 @@ class AlertScheduler:
             await asyncio.gather(*running.values(), return_exceptions=True)
         await self._delete_old_resolved_alerts()
 
-    async def _group_due_rules_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
+    async def _group_due_rule_lookups_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_rule_states()}
@@ -138,38 +138,40 @@ class AlertScheduler:
                 found.add(lookup)
         return found
 
-    async def _evaluate_rules_of_source(self, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
-        async with slots:
+    async def _evaluate_rules_of_source(
+        self, rule_lookups: Sequence[str], catalog: Catalog, read_slots: asyncio.Semaphore
+    ) -> None:
+        async with read_slots:
             try:
-                states = await self._evaluator.evaluate(rules, catalog)
+                states = await self._evaluator.evaluate_or_end_rules(rule_lookups, catalog)
             except Exception as error:  # noqa: BLE001  the other rules must be evaluated whatever happens to these
-                self._retry_at |= dict.fromkeys(rules, self._runtime.monotonic() + RETRY_SECONDS)
+                self._retry_at |= dict.fromkeys(rule_lookups, self._runtime.monotonic() + RETRY_SECONDS)
                 count("workspace.alerts.failures")
-                extra = fields(rules=list(rules[:10]))
+                extra = fields(rules=list(rule_lookups[:10]))
                 if isinstance(error, WorkspaceError):
                     _LOG.warning("alert rules could not be evaluated: %s", error, extra=extra)
                 else:
                     _LOG.exception("alert rules could not be evaluated", extra=extra)
                 return
         for lookup, state in states.items():
-            self._record_state(lookup, state, catalog.version)
+            self._cache_rule_state(lookup, state, catalog.version)
 
-    def _record_state(self, lookup: str, state: RuleState | None, version: int) -> None:
+    def _cache_rule_state(self, rule_lookup: str, state: RuleState | None, catalog_version: int) -> None:
         """Keep the state of a rule that was processed with a version of the catalog, until the next refresh."""
         retry_at = self._runtime.monotonic() + RETRY_SECONDS
-        self._retry_at.pop(lookup, None)
+        self._retry_at.pop(rule_lookup, None)
         if state is None:
-            self._states.pop(lookup, None)
-            self._checked.pop(lookup, None)
+            self._states.pop(rule_lookup, None)
+            self._checked.pop(rule_lookup, None)
             return
-        self._states[lookup] = state
+        self._states[rule_lookup] = state
         # A failed evaluation does not end the alerts of inactive connections.
-        self._checked[lookup] = version, math.inf if state.error is None else retry_at
+        self._checked[rule_lookup] = catalog_version, math.inf if state.error is None else retry_at
         if state.has_marks:
-            self._retry_at[lookup] = retry_at
+            self._retry_at[rule_lookup] = retry_at
 
     async def _delete_old_resolved_alerts(self) -> None:
         """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""
         if self._runtime.monotonic() >= self._cleanup_at:
-            await self._store.delete_resolved_alerts(self._runtime.now() - HISTORY)
+            await self._store.delete_and_count_resolved_alerts(self._runtime.now() - HISTORY)
             self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS

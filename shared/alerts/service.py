@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.alerts.conditions import EvaluationError, to_group_key
 from shared.alerts.evaluation import RuleEvaluation
@@ -53,6 +53,18 @@ class Trial:
     error: str | None = None
 
 
+class AlertPage(NamedTuple):
+    """Page of the list of alerts.
+
+    Attributes:
+        alerts: the alerts, newest first.
+        has_more: True if another page follows.
+    """
+
+    alerts: Sequence[Alert]
+    has_more: bool
+
+
 class Alerts:
     """Service for API callers: lists and acknowledges alerts, and tries rules.
 
@@ -83,18 +95,16 @@ class Alerts:
         """Return the stored states of alert rules, by the lookup (id in URLs) of the rule."""
         return {state.rule: state for state in await self._store.list_rule_states()}
 
-    async def find_rule_state(self, rule: str) -> RuleState | None:
+    async def find_rule_state(self, rule_lookup: str) -> RuleState | None:
         """Return the stored state of the alert rule with this lookup (id in URLs); None before its first evaluation."""
-        return (await self._store.load_rule_record(rule)).state
+        return (await self._store.load_rule_record(rule_lookup)).state
 
-    async def list_alerts(
-        self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int
-    ) -> tuple[Sequence[Alert], bool]:
-        """Return a page of the alerts, newest first, and whether another page follows."""
+    async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> AlertPage:
+        """Return a page of the alerts, newest first."""
         found = await self._store.list_alerts(alert_filter, after, limit + 1)
-        return found[:limit], len(found) > limit
+        return AlertPage(found[:limit], len(found) > limit)
 
-    async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
+    async def run_trial_evaluation(self, entry: CatalogEntry[AlertRule]) -> Trial:
         """Evaluate an alert rule once, even if it is disabled, without a change of stored states and alerts."""
         record = await self._store.load_rule_record(entry.value.lookup)
         at = self._runtime.now()
@@ -112,7 +122,7 @@ class Alerts:
             groups,
             at,
             self._runtime.new_id,
-            restarts_pending=has_changed_condition(entry.value, record.state),
+            restarts_hold_duration=has_changed_condition(entry.value, record.state),
         )
         firing = {to_group_key(alert.labels) for alert in changes.active if alert.state is AlertState.FIRING}
         alerts = [TrialGroup(group.labels, group.value, group.key in firing) for group in groups]
@@ -149,7 +159,7 @@ class Alerts:
                 marks=(*alert.marks, Mark.ACKNOWLEDGED),
             )
             state = record.state.model_copy(update={"has_marks": True})
-            token = await self._store.save_rule_changes_and_return_token(record, state, [acknowledged])
+            token = await self._store.try_save_rule_changes_and_return_token(record, state, [acknowledged])
             if token is not None:
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
                 await self._publish_acknowledgement(RuleRecord(record.rule, state, alerts, token))
@@ -167,7 +177,7 @@ class Alerts:
     async def _publish_acknowledgement(self, record: RuleRecord) -> None:
         """Append the audit event of a stored acknowledgement; after a failure, the scheduler appends it later."""
         try:
-            await self._notifications.publish_unpublished_events(record)
+            await self._notifications.publish_events_and_update_record(record)
         except WorkspaceError as error:
             # The mark is stored, so the background job appends the event.
             _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=record.rule))

@@ -15,7 +15,7 @@ MAX_REFRESHED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Transitions:
+class AlertChanges:
     """Changes to the stored alerts of a rule after an evaluation.
 
     Attributes:
@@ -36,8 +36,8 @@ def compute_alert_changes(
     at: datetime,
     new_id: Callable[[], str],
     *,
-    restarts_pending: bool = False,
-) -> Transitions:
+    restarts_hold_duration: bool = False,
+) -> AlertChanges:
     """Return the changes to a rule's alerts after an evaluation.
 
     Args:
@@ -47,22 +47,22 @@ def compute_alert_changes(
         at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
             pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again.
         new_id: returns a new id.
-        restarts_pending: True if the hold time of pending alerts starts again, because they met another condition.
+        restarts_hold_duration: True if the hold time of pending alerts restarts, because they met another condition.
     """
     matching = {group.key: group for group in groups if group.matches}
     active: Mapping[GroupKey, Alert] = {to_group_key(alert.labels): alert for alert in alerts if alert.is_active}
     refreshes = len(active) <= MAX_REFRESHED
-    changes = Transitions()
+    changes = AlertChanges()
     for key, alert in active.items():
         if key in matching:
             after = _continue_alert(
-                rule, alert, matching[key], at, refreshes_value=refreshes, restarts_pending=restarts_pending
+                rule, alert, matching[key], at, refreshes_value=refreshes, restarts_hold_duration=restarts_hold_duration
             )
             changes.active.append(after)
             if after != alert:
                 changes.puts.append(after)
         else:
-            add_alert_end(alert, at, changes)
+            add_alert_end_to_changes(alert, at, changes)
     for key, group in matching.items():
         if key not in active:
             begun = _begin_alert(rule, group, at, new_id())
@@ -71,7 +71,7 @@ def compute_alert_changes(
     return changes
 
 
-def add_alert_end(alert: Alert, at: datetime, changes: Transitions) -> None:
+def add_alert_end_to_changes(alert: Alert, at: datetime, changes: AlertChanges) -> None:
     """Add the end of an active alert to ``changes``.
 
     A pending alert without an acknowledgement is deleted; every other alert becomes resolved.
@@ -103,12 +103,18 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
 
 
 def _continue_alert(
-    rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes_value: bool, restarts_pending: bool
+    rule: AlertRule,
+    alert: Alert,
+    group: AlertGroup,
+    at: datetime,
+    *,
+    refreshes_value: bool,
+    restarts_hold_duration: bool,
 ) -> Alert:
     """Return the alert of a group that still meets the condition; a pending alert fires after the hold duration."""
     if alert.state is AlertState.PENDING:
         # Without the cap, the alert would not fire until the clocks reach the stored time again.
-        started_at = at if restarts_pending else cap_stored_time(alert.started_at, at)
+        started_at = at if restarts_hold_duration else cap_stored_time(alert.started_at, at)
         alert = alert.copy_with_changes(started_at=started_at)
     if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
         renamed = alert.copy_with_changes(

@@ -49,17 +49,17 @@ class BundleFile:
         """Write the directory of all entries, in a worker thread, and close the zip file."""
         await self._runtime.run_in_thread(self._zip.close)
 
-    async def write_entry(self, name: str, content: bytes) -> None:
+    async def write_entry(self, entry_name: str, content: bytes) -> None:
         """Add an entry with this name and content to the zip file."""
 
         async def yield_content() -> AsyncIterator[bytes]:
             yield content
 
-        await self.write_entry_in_parts(name, yield_content())
+        await self.write_entry_in_parts(entry_name, yield_content())
 
-    async def write_entry_in_parts(self, name: str, parts: AsyncIterator[bytes]) -> None:
+    async def write_entry_in_parts(self, entry_name: str, parts: AsyncIterator[bytes]) -> None:
         """Add an entry with the concatenated ``parts`` as its content to the zip file; worker threads compress them."""
-        entry = zipfile.ZipInfo(name, _EPOCH)
+        entry = zipfile.ZipInfo(entry_name, _EPOCH)
         entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, _MODE, _UNIX
         digest = hashlib.sha256()
         with self._zip.open(entry, "w", force_zip64=True) as file:
@@ -70,4 +70,4 @@ class BundleFile:
 
             async for part in parts:
                 await self._runtime.run_in_thread(write_part, part)
-        self.digests[name] = digest.hexdigest()
+        self.digests[entry_name] = digest.hexdigest()

@@ -15,7 +15,7 @@ from shared.downloads.models import BundledChain, BundleRequest
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import LAST_SEQUENCE, compute_digest, format_record_id
+from shared.provenance.hash_rule import LAST_SEQUENCE, compute_record_hash, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_included
 from shared.provenance.merkle_proofs import MerkleInclusionProof
@@ -59,7 +59,9 @@ class ChainReceipts:
         self._check = check_cancellation
         self._runtime = runtime
 
-    async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
+    async def write_receipts(
+        self, file: BundleFile, folder: str, record_sequences: Sequence[int], tree_size: int
+    ) -> None:
         """Write one receipt file for each record.
 
         Write none if the stored signature over the Merkle root is not trusted, or the stored hashes do not give the
@@ -68,47 +70,47 @@ class ChainReceipts:
         Args:
             file: zip file of the bundle.
             folder: folder of the receipts in the bundle, with a slash at its end.
-            sequences: sequence numbers of the records, ascending.
-            size: number of records that the chain's newest checkpoint covers; it covers all these records.
+            record_sequences: sequence numbers of the records, ascending.
+            tree_size: number of records that the chain's newest checkpoint covers; it covers all these records.
         """
-        root = await self._load_root_if_trusted(size)
-        if root is None or not await self._proofs_match_root(sequences, root):
+        root = await self._load_root_if_trusted(tree_size)
+        if root is None or not await self._has_proofs_matching_root(record_sequences, root):
             _LOG.warning("a chain of a bundle gets no receipts", extra=logs.fields(target=self._chain.target))
             return
-        proofs = self._open_inclusion_proofs(size)
-        for number, sequence in enumerate(sequences):
-            await self._check_cancellation_at_part_start(number)
+        proofs = self._open_inclusion_proofs(tree_size)
+        for number, sequence in enumerate(record_sequences):
+            await self._check_cancellation_at_start_of_part(number)
             proof = await proofs.prove(sequence)
-            content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
+            content = root.signature.encode_inclusion_receipt(tree_size, proof.leaf_index, proof.hashes)
             await file.write_entry(f"{folder}{format_record_id(sequence)}.cbor", content)
 
-    async def _load_root_if_trusted(self, size: int) -> SignedRoot | None:
+    async def _load_root_if_trusted(self, tree_size: int) -> SignedRoot | None:
         try:
-            return await self._roots.load(self._chain, size)
+            return await self._roots.load(self._chain, tree_size)
         except WorkspaceError as error:
             if error.kind is not Kind.CONFLICT:
                 raise
             return None
 
-    async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
+    async def _has_proofs_matching_root(self, record_sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
         proofs = self._open_inclusion_proofs(checkpoint.size)
-        if not await proofs.can_prove(sequences):
+        if not await proofs.can_prove(record_sequences):
             return False
-        for number, sequence in enumerate(sequences):
-            await self._check_cancellation_at_part_start(number)
+        for number, sequence in enumerate(record_sequences):
+            await self._check_cancellation_at_start_of_part(number)
             proof = await proofs.prove(sequence)
             leaf = proofs.get_record_hash(sequence)
             if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
                 return False
         return True
 
-    async def _check_cancellation_at_part_start(self, number: int) -> None:
-        """Check for cancellation of the job, and let other tasks run, if ``number`` is the first record of a part.
+    async def _check_cancellation_at_start_of_part(self, record_index: int) -> None:
+        """Check for cancellation of the job, and let other tasks run, if a part of the records begins.
 
-        A part has :data:`RECEIPTS_PER_PART` records; ``number`` counts records from 0.
+        A part has :data:`RECEIPTS_PER_PART` records; ``record_index`` counts from 0.
         """
-        if number % RECEIPTS_PER_PART == 0:
+        if record_index % RECEIPTS_PER_PART == 0:
             await self._check()
             await self._runtime.sleep(0)
 
@@ -191,14 +193,14 @@ class ChainSection:
         self._last_sequence = 0
         self._is_damaged = False
 
-    async def write(self, file: BundleFile) -> dict[str, Any]:
+    async def write_files_and_build_manifest_entry(self, file: BundleFile) -> dict[str, Any]:
         """Write the chain's files into a bundle, and return the chain's entry for the file ``manifest.json``.
 
         Raises:
             JobEndedError: the job was cancelled.
             WorkspaceError: UNAVAILABLE if a store does not respond.
         """
-        state = await self._sign_chain()
+        state = await self._sign_chain_and_get_state()
         verdict = None if _has_conditions(self._filters) else await self._verify_chain(state)
         if _is_broken(verdict):
             # The signed size and the head item of a broken chain can be lower than the number of its records.
@@ -229,11 +231,11 @@ class ChainSection:
             "complete": complete,
             "checkpoint": await self._write_checkpoint_and_return_file_name(file, state),
             "proof": proof,
-            "verdict": verdict.to_reply(self._chain) if complete and verdict is not None else None,
+            "verdict": verdict.to_reply_json(self._chain) if complete and verdict is not None else None,
         }
 
     def build_filters_of_written_records(self) -> Filters:
-        """Return the filters that select the records that :meth:`write` has written, and no record appended later."""
+        """Return the filters that select the written records of the chain, and no record appended later."""
         return replace(self._filters, to_sequence=self._last_sequence)
 
     async def _discard_tree_if_roots_differ(self, state: _SignedState) -> _SignedState:
@@ -242,13 +244,13 @@ class ChainSection:
         Proofs that do not match the signed root would not prove anything.
         """
         trees = self._sources.checkpoints.trees
-        if not state.tree_size or await trees.repair_roots(self._chain, state.tree_size, state.root):
+        if not state.tree_size or await trees.try_repair_roots(self._chain, state.tree_size, state.root):
             return state
         cause = "the stored hashes do not give the signed root"
         _LOG.warning("a chain of a bundle gets no proofs", extra=logs.fields(target=self._chain.target, cause=cause))
         return replace(state, tree_size=0)
 
-    async def _sign_chain(self) -> _SignedState:
+    async def _sign_chain_and_get_state(self) -> _SignedState:
         """Sign a checkpoint of the chain in its current state, so that the checkpoint covers all records of the bundle.
 
         A broken chain is not signed: the bundle then contains all its records and its last checkpoint. If the chain is
@@ -283,17 +285,17 @@ class ChainSection:
             _LOG.warning("a chain of a bundle was not signed", extra=logs.fields(target=chain.target, cause=reason))
         return _SignedState(tip.sequence, None if newest is None else newest.note, 0)
 
-    async def _create_checkpoint_or_describe_refusal(self) -> str:
-        """Create a checkpoint if the chain has grown; return the reason if it is refused, else an empty string."""
+    async def _create_checkpoint_or_describe_refusal(self) -> str | None:
+        """Create a checkpoint if the chain has grown; return the reason if it is refused, else None."""
         try:
-            await self._sources.checkpoints.create(self._chain)
+            await self._sources.checkpoints.create_if_grown(self._chain)
         except NoteError as error:
             return str(error)
         except WorkspaceError as error:
             if error.kind is not Kind.CONFLICT:
                 raise
             return error.detail
-        return ""
+        return None
 
     async def _stream_records_as_json(self, state: _SignedState) -> AsyncIterator[bytes]:
         """Yield the parts of a JSON array of the matching records, oldest first; remember their sequence numbers."""
@@ -318,7 +320,7 @@ class ChainSection:
     async def _verify_chain(self, state: _SignedState) -> ChainVerdict:
         verifier = self._sources.verifier
         run = await verifier.start(self._chain)
-        while not await verifier.advance(run, STEP_RECORDS):
+        while not await verifier.verify_next_records_and_check_end(run, STEP_RECORDS):
             await self._check()
         verdict = await verifier.finish(run)
         # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
@@ -337,13 +339,13 @@ class ChainSection:
         last = await self._sources.overview.find_verdict(self._chain)
         return last is None or last.is_valid
 
-    async def _write_receipts(self, file: BundleFile, size: int) -> None:
+    async def _write_receipts(self, file: BundleFile, tree_size: int) -> None:
         sources = self._sources
         receipts = ChainReceipts(sources.roots, self._chain, self._open_inclusion_proofs, self._check, sources.runtime)
-        await receipts.write(file, f"receipts/{self._number}/", self._sequences, size)
+        await receipts.write_receipts(file, f"receipts/{self._number}/", self._sequences, tree_size)
 
-    def _open_inclusion_proofs(self, size: int) -> InclusionProofs:
-        return InclusionProofs(self._sources.store, self._sources.checkpoints.trees, self._chain, size)
+    def _open_inclusion_proofs(self, tree_size: int) -> InclusionProofs:
+        return InclusionProofs(self._sources.store, self._sources.checkpoints.trees, self._chain, tree_size)
 
     async def _write_checkpoint_and_return_file_name(self, file: BundleFile, state: _SignedState) -> str | None:
         if state.note is None:
@@ -372,17 +374,17 @@ class ChainSection:
             )
             return None
         if complete:
-            await file.write_entry(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))
+            await file.write_entry(name, orjson.dumps(_inclusion_proof_to_json(await proofs.prove(state.tree_size))))
         else:
-            await file.write_entry_in_parts(name, self._stream_inclusion_proofs(proofs))
+            await file.write_entry_in_parts(name, self._stream_inclusion_proofs_as_json(proofs))
         return name
 
-    async def _stream_inclusion_proofs(self, proofs: InclusionProofs) -> AsyncIterator[bytes]:
+    async def _stream_inclusion_proofs_as_json(self, proofs: InclusionProofs) -> AsyncIterator[bytes]:
         yield b"["
         for start in range(0, len(self._sequences), PROOFS_PER_PART):
             await self._check()
             found = [await proofs.prove(one) for one in self._sequences[start : start + PROOFS_PER_PART]]
-            yield (b"," if start else b"") + b",".join(orjson.dumps(_proof_to_json(one)) for one in found)
+            yield (b"," if start else b"") + b",".join(orjson.dumps(_inclusion_proof_to_json(one)) for one in found)
         yield b"]"
 
 
@@ -398,7 +400,7 @@ def build_filters(bundle: BundleRequest) -> Filters:
 
 
 def _has_damaged_record(records: Sequence[ChainRecord]) -> bool:
-    return any(compute_digest(record.canonical) != record.hash for record in records)
+    return any(compute_record_hash(record.canonical) != record.hash for record in records)
 
 
 def _is_broken(verdict: ChainVerdict | None) -> bool:
@@ -409,6 +411,6 @@ def _has_conditions(filters: Filters) -> bool:
     return bool(filters.equal or filters.start or filters.end)
 
 
-def _proof_to_json(proof: MerkleInclusionProof) -> dict[str, Any]:
+def _inclusion_proof_to_json(proof: MerkleInclusionProof) -> dict[str, Any]:
     hashes = [base64.b64encode(one).decode() for one in proof.hashes]
     return {"leafIndex": proof.leaf_index, "size": proof.size, "hashes": hashes}

@@ -13,15 +13,15 @@ from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, 
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, to_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
-from shared.downloads.expiry import build_job_blob_prefix, remove_files_except_result, remove_job_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_job_files_except_result
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.provenance.amendment_report import render_amendment, render_page_start
-from shared.provenance.canonical import encode_jcs
+from shared.provenance.amendment_report import render_amendment_html, render_html_page_start
+from shared.provenance.canonical import encode_canonical_json
 from shared.provenance.cose import encode_key_set
 from shared.provenance.decisions import find_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
@@ -73,7 +73,7 @@ def build_readme(manifest: Mapping[str, Any], digests: Mapping[str, str]) -> byt
 _NAMED: Final = ("workspace", "createdAt", "createdBy")
 
 
-async def render_bundle_report(
+async def stream_bundle_report_html(
     store: ChainStore, manifest: Mapping[str, Any], selections: Sequence[tuple[ChainKey, Filters]], runtime: Runtime
 ) -> AsyncIterator[bytes]:
     """Render the printable report of a bundle part by part: the list of chains, then the amendments.
@@ -85,19 +85,19 @@ async def render_bundle_report(
             ``to_sequence`` are not shown.
         runtime: source of worker threads.
     """
-    yield _render_overview(manifest).encode()
+    yield _render_overview_html(manifest).encode()
     for chain, filters in selections:
         if chain.target is Target.DOMAIN_AMENDMENTS:
-            async for part in _render_amendments(store, chain, filters, runtime):
+            async for part in _stream_amendments_html(store, chain, filters, runtime):
                 yield part
     yield b"</body></html>\n"
 
 
-def _render_overview(manifest: Mapping[str, Any]) -> str:
-    rows = "".join(map(_render_chain_row, manifest["chains"]))
+def _render_overview_html(manifest: Mapping[str, Any]) -> str:
+    rows = "".join(map(_render_chain_table_row_html, manifest["chains"]))
     filters = ", ".join(f"{name} {value}" for name, value in manifest["filters"].items() if value) or "none"
     return (
-        f"{render_page_start(f'Audit bundle of {manifest["workspace"]}')}"
+        f"{render_html_page_start(f'Audit bundle of {manifest["workspace"]}')}"
         f"<p>Created {escape(manifest['createdAt'])} by {escape(manifest['createdBy'])}. "
         f"Filters: {escape(filters)}.</p>"
         "<table><thead><tr><th>Target</th><th>Scope</th><th>Records</th><th>Complete</th><th>Result</th></tr></thead>"
@@ -105,16 +105,22 @@ def _render_overview(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _render_chain_row(entry: Mapping[str, Any]) -> str:
-    verdict = entry["verdict"]
+def _render_chain_table_row_html(manifest_entry: Mapping[str, Any]) -> str:
+    verdict = manifest_entry["verdict"]
     result = "not verified as a whole, because filters exclude records" if verdict is None else verdict["Reason"]
     if verdict is not None and not verdict["ChainValid"]:
         result = f"broken at {verdict['BrokenAt']}: {result}"
-    values = (entry["target"], entry["scopeKey"] or "", entry["records"], "yes" if entry["complete"] else "no", result)
+    values = (
+        manifest_entry["target"],
+        manifest_entry["scopeKey"] or "",
+        manifest_entry["records"],
+        "yes" if manifest_entry["complete"] else "no",
+        result,
+    )
     return "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in values) + "</tr>"
 
 
-async def _render_amendments(
+async def _stream_amendments_html(
     store: ChainStore, chain: ChainKey, filters: Filters, runtime: Runtime
 ) -> AsyncIterator[bytes]:
     """Yield the report's HTML for the amendments (corrections of entities) of a chain, each with its decision.
@@ -131,7 +137,7 @@ async def _render_amendments(
         if filters.to_sequence is not None:
             decided = decided.select_decisions_up_to(filters.to_sequence)
         for record in amendments:
-            yield (await runtime.run_in_thread(render_amendment, record, decided)).encode()
+            yield (await runtime.run_in_thread(render_amendment_html, record, decided)).encode()
         shown += len(amendments)
         if len(found) > len(amendments):
             yield f'<p class="notice">Only the first {MAX_CHAIN} amendments of this scope are shown.</p>'.encode()
@@ -202,15 +208,15 @@ class BundleRunner:
         job = await self._jobs.find_job(job_id)
         if job is None or job.bundle is None or not job.is_unfinished:
             # The process that ended the job may have failed before it deleted the files.
-            await remove_files_except_result(self._blobs, self._jobs, job_id)
+            await remove_job_files_except_result(self._blobs, self._jobs, job_id)
             return True
         if not self._lane.has_room(job.owner):
             return False
         async with self._lane.occupy_slot(job.owner):
             try:
-                await self._build_and_store_file(job, job.bundle)
+                await self._build_and_store_bundle_file(job, job.bundle)
             except JobEndedError:
-                await remove_files_except_result(self._blobs, self._jobs, job_id)
+                await remove_job_files_except_result(self._blobs, self._jobs, job_id)
             except WorkspaceError as error:
                 if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.CONFLICT}:
                     raise
@@ -221,11 +227,11 @@ class BundleRunner:
         """Mark the job of a bundle as failed after its last retry, with the error :data:`FAILURE_MESSAGE`."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _build_and_store_file(self, job: Job, bundle: BundleRequest) -> None:
+    async def _build_and_store_bundle_file(self, job: Job, bundle: BundleRequest) -> None:
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
             path = folder / "bundle.zip"
-            records = await self._write_bundle_file(job, bundle, path)
-            digest = await self._runtime.run_in_thread(_compute_file_digest, path)
+            records = await self._write_bundle_file_and_count_records(job, bundle, path)
+            digest = await self._runtime.run_in_thread(_compute_sha256_hex_of_file, path)
             file = StoredFile(
                 # Another process may build the same bundle with more records; it must not replace this file.
                 blob=f"{build_job_blob_prefix(job.id)}audit-bundle-{digest}.zip",
@@ -239,9 +245,9 @@ class BundleRunner:
         if after is None or not after.is_unfinished:
             raise JobEndedError
         await self._end_job(job.id, JobStatus.COMPLETED)
-        await remove_files_except_result(self._blobs, self._jobs, job.id)
+        await remove_job_files_except_result(self._blobs, self._jobs, job.id)
 
-    async def _write_bundle_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
+    async def _write_bundle_file_and_count_records(self, job: Job, bundle: BundleRequest, path: Path) -> int:
         """Write the zip file of a bundle; return the number of records in the file."""
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
         key = await self._sources.checkpoints.load_verifier_key()
@@ -257,7 +263,7 @@ class BundleRunner:
                     watch.check_job_and_disk,
                     with_receipts=bundle.receipts,
                 )
-                entries.append(await section.write(file))
+                entries.append(await section.write_files_and_build_manifest_entry(file))
                 selections.append((to_chain_key(each), section.build_filters_of_written_records()))
                 await watch.report_progress(number, sum(entry["records"] for entry in entries))
             manifest = {
@@ -267,9 +273,9 @@ class BundleRunner:
                 "filters": _bundle_filters_to_json(bundle),
                 "chains": entries,
             }
-            await file.write_entry(MANIFEST, encode_jcs(manifest))
+            await file.write_entry(MANIFEST, encode_canonical_json(manifest))
             await self._write_public_keys(file, bundle, key)
-            report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
+            report = stream_bundle_report_html(self._sources.store, manifest, selections, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
             readme = await self._runtime.run_in_thread(build_readme, manifest, file.digests)
             await file.write_entry(README, readme)
@@ -322,13 +328,15 @@ class _JobWatch:
         if job is None or not job.is_unfinished:
             raise JobEndedError
 
-    async def report_progress(self, chains_done: int, records: int) -> None:
+    async def report_progress(self, chains_done: int, records_done: int) -> None:
         """Store the progress of the bundle's job.
 
         Raises:
             JobEndedError: the job has ended or was deleted.
         """
-        job = await self._jobs.change(self._job_id, lambda current: current.add_bundle_progress(chains_done, records))
+        job = await self._jobs.change(
+            self._job_id, lambda current: current.add_bundle_progress(chains_done, records_done)
+        )
         if job is None or not job.is_unfinished:
             raise JobEndedError
 
@@ -341,6 +349,6 @@ def _bundle_filters_to_json(bundle: BundleRequest) -> dict[str, str | None]:
     }
 
 
-def _compute_file_digest(path: Path) -> str:
+def _compute_sha256_hex_of_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -34,7 +34,7 @@ class AccessEvent:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
 
-    def build_content(self) -> dict[str, Any]:
+    def build_record_content(self) -> dict[str, Any]:
         """Return the properties of the event's record."""
         content: dict[str, Any] = {
             "ActionType": self.action,
@@ -44,7 +44,7 @@ class AccessEvent:
         states = {"BeforeState": self.before, "AfterState": self.after}
         return content | {name: dict(state) for name, state in states.items() if state is not None}
 
-    def to_text(self) -> str:
+    def to_json_text(self) -> str:
         """Return the stored form of the event, for :func:`parse_stored_event`."""
         return json.dumps(asdict(self))
 
@@ -52,20 +52,20 @@ class AccessEvent:
 _NAMES: Final = tuple(field.name for field in fields(AccessEvent))
 
 
-def parse_stored_event(stored: object) -> AccessEvent | None:
+def parse_stored_event(stored_json: object) -> AccessEvent | None:
     """Parse the stored form of a pending event; if it is damaged, log an error and return None."""
     try:
-        members = json.loads(stored) if isinstance(stored, str | bytes) else None
+        members = json.loads(stored_json) if isinstance(stored_json, str | bytes) else None
     except (ValueError, RecursionError):
         members = None
-    if not isinstance(members, dict) or not all(_is_valid(name, members.get(name)) for name in _NAMES):
+    if not isinstance(members, dict) or not all(_is_valid_event_property(name, members.get(name)) for name in _NAMES):
         _LOG.error(
             "a pending audit event is damaged and cannot be appended",
-            extra=logs.fields(stored=str(stored)[:_MOST_LOGGED]),
+            extra=logs.fields(stored=str(stored_json)[:_MOST_LOGGED]),
         )
         return None
     return AccessEvent(**{name: members[name] for name in _NAMES})
 
 
-def _is_valid(name: str, value: object) -> bool:
-    return value is None or isinstance(value, dict) if name in _STATES else isinstance(value, str)
+def _is_valid_event_property(property_name: str, value: object) -> bool:
+    return value is None or isinstance(value, dict) if property_name in _STATES else isinstance(value, str)

@@ -23,7 +23,7 @@ class NewApiKey:
     digest: bytes
 
 
-def generate_key(runtime: Runtime, seed: bytes = b"") -> NewApiKey:
+def generate_api_key(runtime: Runtime, seed: bytes = b"") -> NewApiKey:
     """Generate an API key with a secret of 256 bits.
 
     Args:
@@ -42,9 +42,9 @@ def _derive_bytes(seed: bytes, purpose: bytes) -> bytes:
     return hmac.digest(seed, purpose, "sha256")
 
 
-def parse_key_id_and_secret(text: str) -> tuple[str, str] | None:
+def parse_key_id_and_secret(key_text: str) -> tuple[str, str] | None:
     """Parse the text of an API key; return its id and secret, or None if the text does not have the form of a key."""
-    match = _FORM.fullmatch(text)
+    match = _FORM.fullmatch(key_text)
     return (match[1], match[2]) if match else None
 
 
@@ -56,6 +56,6 @@ def hash_secret(salt: bytes, secret: str) -> bytes:
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 
-def is_secret_valid(salt: bytes, expected: bytes, secret: str) -> bool:
+def is_secret_valid(salt: bytes, stored_digest: bytes, secret: str) -> bool:
     """Return whether the secret of an API key matches its stored digest; the comparison takes constant time."""
-    return hmac.compare_digest(hash_secret(salt, secret), expected)
+    return hmac.compare_digest(hash_secret(salt, secret), stored_digest)

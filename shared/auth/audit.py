@@ -18,7 +18,7 @@ class AccessAudit:
         self._directory = directory
         self._audit_log = audit_log
 
-    async def record_event(
+    async def record_event_if_audited(
         self,
         actor: str,
         action: str,
@@ -49,7 +49,9 @@ class AccessAudit:
         """
         if not await self.is_audited(action):
             return None
-        return await self.append(AccessEvent(append_id, actor, action, entity_type, entity_id, before, after))
+        return await self.append_event_and_get_record(
+            AccessEvent(append_id, actor, action, entity_type, entity_id, before, after)
+        )
 
     async def is_audited(self, action: str) -> bool:
         """Return whether the workspace has provenance; if not, log a warning that names the action."""
@@ -62,12 +64,12 @@ class AccessAudit:
         """Return whether the workspace has provenance (audit chains)."""
         return (await self._directory.get_team()).audited
 
-    async def append(self, event: AccessEvent) -> Mapping[str, Any]:
+    async def append_event_and_get_record(self, event: AccessEvent) -> Mapping[str, Any]:
         """Append an audit event, for which :meth:`is_audited` is True; return the stored record.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the event is not recorded.
         """
         return await self._audit_log.append(
-            Target.ACCESS_CONTROL, event.actor, event.build_content(), append_id=event.append_id
+            Target.ACCESS_CONTROL, event.actor, event.build_record_content(), append_id=event.append_id
         )

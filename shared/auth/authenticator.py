@@ -57,7 +57,7 @@ class KeyUsageRecorder:
         self._writing: asyncio.Task[None] | None = None
         self._is_failing = False
 
-    def record(self, key: ApiKey, at: datetime) -> None:
+    def record_use(self, key: ApiKey, at: datetime) -> None:
         """Store the time of an API key's use in the background, unless a recent use is stored.
 
         Return without waiting for the write, and never raise an error.
@@ -232,8 +232,8 @@ class Authenticator:
             self._claims_cache.popitem(last=False)
         return claims
 
-    async def _authenticate_key(self, text: str) -> Principal:
-        parts = api_keys.parse_key_id_and_secret(text)
+    async def _authenticate_key(self, key_text: str) -> Principal:
+        parts = api_keys.parse_key_id_and_secret(key_text)
         if parts is None:
             raise build_unauthenticated_error(_BAD_KEY)
         key = await self._find_key(*parts)
@@ -244,7 +244,7 @@ class Authenticator:
         member = team.members.get(key.principal)
         if member is None or not member.enabled:
             raise build_unauthenticated_error(_BAD_KEY)
-        self._key_usage.record(key, at)
+        self._key_usage.record_use(key, at)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -254,16 +254,16 @@ class Authenticator:
             credential_id=key.key_id,
             expires_at=key.expires_at,
             binding=key.binding,
-            personal=await self._is_personal(key),
+            personal=await self._is_created_by_owner_only(key),
         )
 
-    async def _is_personal(self, key: ApiKey) -> bool:
+    async def _is_created_by_owner_only(self, key: ApiKey) -> bool:
         """Return whether no other member created an API key; False if its creators are unknown."""
         creators = key.creators
         if creators is None and self._older_keys is not None:
             # While the audit log does not respond, the key is accepted, but cannot sign.
             with suppress(WorkspaceError):
-                creators = await self._older_keys.find_creators(key)
+                creators = await self._older_keys.find_creator_ids(key)
         return creators == ()
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
@@ -283,7 +283,7 @@ class Authenticator:
         member = entra.find_member_by_claims(team.members.values(), claims)
         if member is None or not member.enabled:
             raise build_unauthenticated_error("The account is not an enabled member of this workspace.")
-        if team.is_issued_before_cutoff(member.id, entra.compute_latest_possible_issue_time(claims)):
+        if team.is_token_issued_before_cutoff(member.id, entra.compute_latest_possible_issue_time(claims)):
             raise build_unauthenticated_error(_ENDED)
         sign_in = sign_in_from_entra_claims(claims)
         if not member.service:
@@ -294,7 +294,7 @@ class Authenticator:
             name=member.name,
             rights=member.access_rights,
             via=CredentialKind.ENTRA,
-            credential_id=entra.get_credential_id(claims),
+            credential_id=entra.get_token_or_user_id(claims),
             expires_at=entra.get_token_expiry(claims),
             sign_in=sign_in,
         )
@@ -308,7 +308,7 @@ def _find_matching_key(credentials: Credentials, key_id: str, secret: str) -> Ap
 
 def _is_entra_token(token: str) -> bool:
     try:
-        return jose.parse_header(token).get("alg") == entra.ALGORITHM
+        return jose.parse_token_header(token).get("alg") == entra.ALGORITHM
     except ValueError:
         return False
 

@@ -53,7 +53,7 @@ class CredentialLineage:
         self._find_consent_credential = find_consent_credential
         self._older_keys = older_keys
 
-    async def find_key_creators(self, caller: Principal) -> frozenset[str] | None:
+    async def find_key_creator_ids(self, caller: Principal) -> frozenset[str] | None:
         """Return the members, other than the caller, who created the API key from which the caller's token descends.
 
         Return None if they are unknown, because an earlier version created the key, and no audit event names them.
@@ -63,10 +63,10 @@ class CredentialLineage:
                 cannot be read; the errors of :meth:`find_ancestor_credentials`.
         """
         key = (await self.find_ancestor_credentials(caller)).api_key
-        creators = () if key is None else await self._find_creators(key)
+        creators = () if key is None else await self._find_creator_ids(key)
         return None if creators is None else frozenset(creators) - {caller.member_id}
 
-    async def describe_origin(self, caller: Principal) -> list[str]:
+    async def describe_persons_who_may_know_credential(self, caller: Principal) -> list[str]:
         """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
 
         The texts do not depend on the audit log, so that they are the same before, during and after its outage. For a
@@ -81,7 +81,7 @@ class CredentialLineage:
         creators = [] if key is None else sorted(frozenset(key.creators or ()) - {caller.member_id})
         return creators if caller.personal else [_NOT_PERSONAL, *creators]
 
-    async def find_authors_caller_cannot_approve(self, caller: Principal, directory: Directory) -> frozenset[str]:
+    async def find_author_ids_caller_cannot_approve(self, caller: Principal, directory: Directory) -> frozenset[str]:
         """Return the ids of the members in whose name the caller could have made changes.
 
         The caller must not approve changes of these members.
@@ -97,9 +97,9 @@ class CredentialLineage:
 
         Raises:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the creators of the caller's API key are unknown;
-                the errors of :meth:`find_key_creators`.
+                the errors of :meth:`find_key_creator_ids`.
         """
-        creators = await self.find_key_creators(caller)
+        creators = await self.find_key_creator_ids(caller)
         if creators is None:
             detail = (
                 "The token descends from an API key whose creator is unknown; decide with a key that does not descend "
@@ -111,7 +111,7 @@ class CredentialLineage:
         services = set[str]()
         for key in (await self._store.load()).keys.values():
             owner = members.get(key.principal)
-            if (owner is None or owner.service) and await self._is_possible_creator(persons, key):
+            if (owner is None or owner.service) and await self._can_have_created_key(persons, key):
                 services.add(key.principal)
         return creators | services
 
@@ -146,7 +146,7 @@ class CredentialLineage:
             token = await self._store.find_token(credential_id)
             if token is not None:
                 credential_id, is_of_consent = token.parent, False
-            elif (of_consent := await self._find_credential_of_grant(credential_id)) is not None:
+            elif (of_consent := await self._find_consent_credential_id(credential_id)) is not None:
                 credential_id, is_of_consent = of_consent, True
             elif is_of_consent:
                 # The grant outlives the record of this token. It names the API key if the token descends from one.
@@ -156,13 +156,13 @@ class CredentialLineage:
         detail = "The token descends from its API key through too many tokens; request a token with the API key."
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
-    async def _find_credential_of_grant(self, grant_id: str) -> str | None:
+    async def _find_consent_credential_id(self, grant_id: str) -> str | None:
         return None if self._find_consent_credential is None else await self._find_consent_credential(grant_id)
 
-    async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
-        return key.creators if self._older_keys is None else await self._older_keys.find_creators(key)
+    async def _find_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
+        return key.creators if self._older_keys is None else await self._older_keys.find_creator_ids(key)
 
-    async def _is_possible_creator(self, persons: Container[str], key: ApiKey) -> bool:
-        """Return whether one of the persons, whose ids are case-folded, created a key, or its creators are unknown."""
-        creators = await self._find_creators(key)
-        return creators is None or any(creator.casefold() in persons for creator in creators)
+    async def _can_have_created_key(self, casefolded_member_ids: Container[str], key: ApiKey) -> bool:
+        """Return whether one of the members created a key, or its creators are unknown."""
+        creators = await self._find_creator_ids(key)
+        return creators is None or any(creator.casefold() in casefolded_member_ids for creator in creators)

@@ -62,17 +62,21 @@ class CredentialRevoker:
             WorkspaceError: UNAVAILABLE; the key may be revoked nevertheless. Its event is then recorded later.
         """
         at = key.revoked_at or self._runtime.now()
-        await self._revoke(caller, "ApiKey", key.key_id, key.principal, at, self._store.revoke_key)
+        await self._revoke(
+            caller, "ApiKey", key.key_id, key.principal, at, self._store.revoke_key_and_find_pending_event
+        )
 
-    async def revoke_token(self, caller: Principal, token_id: str, principal: str) -> None:
-        """Revoke a token of the member ``principal``, and every token that descends from it.
+    async def revoke_token(self, caller: Principal, token_id: str, owner_id: str) -> None:
+        """Revoke a token of the member ``owner_id``, and every token that descends from it.
 
         A token that was revoked before is treated as in :meth:`revoke_key`.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the token may be revoked nevertheless. Its event is then recorded later.
         """
-        await self._revoke(caller, "Token", token_id, principal, self._runtime.now(), self._store.revoke_token)
+        await self._revoke(
+            caller, "Token", token_id, owner_id, self._runtime.now(), self._store.revoke_token_and_find_pending_event
+        )
 
     async def complete_pending_revocations(self) -> None:
         """Complete the revocations whose event is still pending, oldest first, and append their events.
@@ -106,40 +110,50 @@ class CredentialRevoker:
             raise failure
 
     async def _revoke(
-        self, caller: Principal, entity_type: str, credential_id: str, principal: str, at: datetime, store: _Store
+        self,
+        caller: Principal,
+        entity_type: str,
+        credential_id: str,
+        owner_id: str,
+        at: datetime,
+        revoke_in_store: _Store,
     ) -> None:
         action = f"{entity_type}.Revoked"
         event = AccessEvent(
             # The append id contains the credential's id, so that the event is recorded once, also if the request and
             # the background job append it at the same time.
             *(f"{_APPEND_IDS[entity_type]}{credential_id}", caller.member_id, action, entity_type, credential_id),
-            before={"principal": principal},
+            before={"principal": owner_id},
             after={"madeWith": caller.describe_credential(), "revokedAt": format_rfc3339(at)},
         )
         is_audited = await self._audit.is_audited(action)
         if not is_audited:
             # No event is pending, so no job would end the consents after an interrupted revocation, and a caller who
             # revoked its own credential could not repeat the request.
-            await self._record_ends(await self._end_grants(event))
-        pending = await store(credential_id, at, event if is_audited else None)
+            await self._record_grant_ends(await self._end_grants_and_get_ids(event))
+        pending = await revoke_in_store(credential_id, at, event if is_audited else None)
         self._credentials.invalidate()
-        await self._finish(pending or event, is_audited=is_audited)
+        await self._finish_revocation(pending or event, is_audited=is_audited)
 
     async def _complete_interrupted_revocation(self, event: AccessEvent) -> None:
         # Cosmos DB revokes the tokens that descend from the credential in later writes than the credential.
-        revoke = self._store.revoke_key if event.entity_type == "ApiKey" else self._store.revoke_token
+        revoke = (
+            self._store.revoke_key_and_find_pending_event
+            if event.entity_type == "ApiKey"
+            else self._store.revoke_token_and_find_pending_event
+        )
         await revoke(event.entity_id, self._runtime.now())
         self._credentials.invalidate()
-        await self._finish(event, is_audited=True)
+        await self._finish_revocation(event, is_audited=True)
 
-    async def _finish(self, event: AccessEvent, *, is_audited: bool) -> None:
+    async def _finish_revocation(self, event: AccessEvent, *, is_audited: bool) -> None:
         """End the grants of the revoked credential, append all events, and delete the pending event."""
         ended: Sequence[str] = ()
         failure: Exception | None = None
         try:
             # After the revocation, so that this finds each consent that was stored before it; before the append, which
             # can wait for a busy chain.
-            ended = await self._end_grants(event)
+            ended = await self._end_grants_and_get_ids(event)
         except Exception as error:  # noqa: BLE001  it is raised after the event is appended
             failure = error
             _LOG.warning(
@@ -148,10 +162,10 @@ class CredentialRevoker:
                 extra=logs.fields(event=event.append_id),
             )
         if is_audited:
-            await self._audit.append(event)
+            await self._audit.append_event_and_get_record(event)
         if failure is not None:
             raise failure
-        await self._record_ends(ended)
+        await self._record_grant_ends(ended)
         if is_audited:
             await self._delete_pending_event(event)
 
@@ -162,13 +176,13 @@ class CredentialRevoker:
             # The event is recorded; the background job appends it again, which adds nothing, and deletes it.
             _LOG.warning("a recorded event stays pending: %s", error, extra=logs.fields(event=event.append_id))
 
-    async def _end_grants(self, event: AccessEvent) -> Sequence[str]:
+    async def _end_grants_and_get_ids(self, event: AccessEvent) -> Sequence[str]:
         """End the grants of the revoked credential without events; return their ids."""
         if self._grants is None:
             return ()
         made_with = (event.after or {}).get("madeWith")
         return await self._grants.end_grants_of_credential(event.entity_id, event.actor, made_with)
 
-    async def _record_ends(self, grant_ids: Sequence[str]) -> None:
+    async def _record_grant_ends(self, grant_ids: Sequence[str]) -> None:
         if self._grants is not None:
-            await self._grants.record_ends(grant_ids)
+            await self._grants.record_grant_ends(grant_ids)

@@ -25,7 +25,7 @@ def compile_device_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, patterns)) or "(?!)")
 
 
-def build_device_check(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def build_device_id_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Return a function that returns whether a device id matches one of several shell-style patterns.
 
     It remembers its results, because many messages have the same device, and a test of many patterns can take
@@ -37,7 +37,7 @@ def build_device_check(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     expression = compile_device_patterns(patterns)
 
     @lru_cache(_MAX_REMEMBERED_DEVICES)
-    def is_matching(device: str) -> bool:
-        return expression.match(device) is not None
+    def is_matching(device_id: str) -> bool:
+        return expression.match(device_id) is not None
 
     return is_matching

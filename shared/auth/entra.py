@@ -23,6 +23,10 @@ In the example tokens of learn.microsoft.com/entra/identity-platform/access-toke
 _ASCII_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
+type EntraClaims = Mapping[str, Any]
+"""Claims of a verified Entra ID token, by name."""
+
+
 class EntraTokens:
     """Verifier of the tokens that one Entra ID tenant issues for one application (OpenID Connect Core 3.1.3.7).
 
@@ -37,15 +41,15 @@ class EntraTokens:
         self._tenant_id = tenant_id
         self._audiences = frozenset(filter(None, audiences))
 
-    async def verify(self, token: str) -> Mapping[str, Any]:
+    async def verify(self, token: str) -> EntraClaims:
         """Verify an Entra ID token and return its claims.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if the provider's keys cannot be fetched.
         """
         try:
-            key = await self._load_public_key(jose.parse_header(token))
-            claims: Mapping[str, Any] = jwt.decode(
+            key = await self._load_public_key(jose.parse_token_header(token))
+            claims: EntraClaims = jwt.decode(
                 token,
                 key,
                 algorithms=[ALGORITHM],
@@ -61,10 +65,10 @@ class EntraTokens:
             raise build_unauthenticated_error(_INVALID)
         return claims
 
-    async def _load_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
-        if header.get("alg") != ALGORITHM or "crit" in header:
+    async def _load_public_key(self, token_header: Mapping[str, Any]) -> jwt.PyJWK:
+        if token_header.get("alg") != ALGORITHM or "crit" in token_header:
             raise ValueError(_INVALID)
-        key = await self._provider.find_public_key(str(header["kid"]))
+        key = await self._provider.find_public_key(str(token_header["kid"]))
         if key is None or key.get("kty") != "RSA":
             raise ValueError(_INVALID)
         return jwt.PyJWK(dict(key), ALGORITHM)
@@ -85,14 +89,14 @@ class ManagedIdentityTokens:
     def __init__(self, versions: Mapping[str, EntraTokens]) -> None:
         self._versions = versions
 
-    async def verify(self, token: str) -> Mapping[str, Any]:
+    async def verify(self, token: str) -> EntraClaims:
         """Verify the token of a managed identity and return its claims.
 
         Raises:
             WorkspaceError: the same errors as ``EntraTokens.verify``.
         """
         try:
-            jose.parse_header(token)
+            jose.parse_token_header(token)
             # Not verified yet: the claim only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):
@@ -109,7 +113,7 @@ def get_client_id_and_app_id_uri(audience: str) -> tuple[str, str]:
     return client_id, f"api://{client_id}"
 
 
-def find_member_by_claims(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
+def find_member_by_claims(members: Iterable[TeamMember], claims: EntraClaims) -> TeamMember | None:
     """Find the team member of a verified token: by object id, else by e-mail address.
 
     The claim ``email`` is used only if ``xms_edov`` or ``email_verified`` states that the provider has verified it,
@@ -126,17 +130,17 @@ def find_member_by_claims(members: Iterable[TeamMember], claims: Mapping[str, An
     return next((member for member in known if email and member.oid is None and _lower_ascii(member.id) == email), None)
 
 
-def get_credential_id(claims: Mapping[str, Any]) -> str:
+def get_token_or_user_id(claims: EntraClaims) -> str:
     """Return the id of a verified Entra ID token for audit events; the id of the user if the token has no id."""
     return str(claims.get("uti") or claims.get("oid") or "")
 
 
-def get_token_expiry(claims: Mapping[str, Any]) -> datetime:
+def get_token_expiry(claims: EntraClaims) -> datetime:
     """Return the time at which a verified Entra ID token expires."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)
 
 
-def compute_latest_possible_issue_time(claims: Mapping[str, Any]) -> datetime:
+def compute_latest_possible_issue_time(claims: EntraClaims) -> datetime:
     """Return the latest time, by the clock of this service, at which a verified Entra ID token can have been issued."""
     return datetime.fromtimestamp(int(claims["iat"]), UTC) + _BACKDATING + CLOCK_TOLERANCE
 

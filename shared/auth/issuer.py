@@ -91,7 +91,7 @@ class TokenIssuer:
         self.add_token_request_errors(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _compute_expiry(caller, minutes, issued_at)
-        rights = caller.rights if scopes is None else _select_rights(caller, scopes)
+        rights = caller.rights if scopes is None else _convert_scopes_to_rights(caller, scopes)
         team = await self._directory.get_team()
         token_id = build_token_id(self._runtime, issued_at)
         claims = Claims(
@@ -112,7 +112,7 @@ class TokenIssuer:
             **({"clientId": caller.client_id} if caller.client_id else {}),
             **(caller.binding.to_json() if caller.binding is not None else {}),
         }
-        await self._audit.record_event(
+        await self._audit.record_event_if_audited(
             caller.member_id,
             "Token.Issued",
             "Token",
@@ -131,7 +131,7 @@ class TokenIssuer:
                 _compute_expiry(caller, minutes, self._runtime.now())
         if faults.has_valid_fields("scopes") and scopes is not None:
             with faults.collect_raised_error():
-                _select_rights(caller, scopes)
+                _convert_scopes_to_rights(caller, scopes)
 
     async def revoke(self, caller: Principal, token_id: str) -> None:
         """Revoke a token; the token of another member requires the right to manage keys.
@@ -170,7 +170,7 @@ def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datet
     )
 
 
-def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
+def _convert_scopes_to_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
     known = frozenset(str(right) for right in AccessRight)
     missing = [right for right in sorted(set(scopes)) if right not in caller.rights]
     if missing:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -24,7 +24,7 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _COORDINATE_BYTES = 32
 
 
-def parse_header(token: str) -> Mapping[str, Any]:
+def parse_token_header(token: str) -> Mapping[str, Any]:
     """Parse the JOSE header of a token; reject other spellings of the same token and ambiguous JSON.
 
     The signature is not verified, and the payload is checked only for its form.
@@ -92,7 +92,7 @@ def _check_time_claims(payload: Mapping[str, Any]) -> None:
             raise ValueError(f"claim {name} of the token is not a valid time")
 
 
-def _reject_non_json_constant(name: str) -> Any:
+def _reject_non_json_constant(name: str) -> NoReturn:
     raise ValueError(f"the token contains {name}, which is not JSON")
 
 

@@ -15,7 +15,7 @@ from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, TeamMember
 from shared.auth.principals import CredentialKind, Principal
-from shared.auth.reauthentication import require_recent_sign_in
+from shared.auth.reauthentication import require_recent_sign_in_time
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
@@ -73,8 +73,8 @@ class ApiKeys:
         a key for another member has the rights that this member has now, and a key for the caller has the rights of the
         caller's credential. It also gets the rights that the caller gets later if that credential has all rights of the
         caller, and no other member created it. Calls with the same ``seed``
-        (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with a ``binding``
-        has only the right to write telemetry.
+        (:func:`shared.auth.api_keys.generate_api_key`) create one key and return the same secret. A key with a
+        ``binding`` has only the right to write telemetry.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
@@ -86,7 +86,9 @@ class ApiKeys:
         caller.require_not_delegated()
         caller.require_no_connection_binding()
         owner = await self._authorize_and_get_owner(caller, principal)
-        granted = _select_rights(caller, owner, rights if binding is None else _select_rights_of_bound_key(rights))
+        granted = _select_rights_or_none_for_all(
+            caller, owner, rights if binding is None else _select_rights_of_bound_key(rights)
+        )
         if owner.id == caller.member_id:
             await self._require_recent_sign_in(caller)
         return await self.issue_without_rights_check(
@@ -98,7 +100,7 @@ class ApiKeys:
             credential=caller.describe_credential(),
             parent=caller.stored_credential_id,
             seed=seed,
-            creators=await self._find_creators_of_new_key(caller, owner),
+            creators=await self._find_creator_ids_of_new_key(caller, owner),
             binding=binding,
         )
 
@@ -124,7 +126,7 @@ class ApiKeys:
         the id of that credential, which must not be revoked. ``seed`` has the same meaning as for :meth:`create`.
         ``creators`` are the members, other than the principal, who create the key; None if they are unknown.
         """
-        generated = api_keys.generate_key(self._runtime, seed)
+        generated = api_keys.generate_api_key(self._runtime, seed)
         at = self._runtime.now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
         key = ApiKey(
@@ -132,7 +134,7 @@ class ApiKeys:
             creators=None if creators is None else tuple(sorted(creators)),
             binding=binding,
         )
-        key = await self._store.add_key(key, parent)
+        key = await self._store.add_or_get_key(key, parent)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
         details = {
@@ -142,7 +144,7 @@ class ApiKeys:
             "madeWith": dict(credential),
             **(binding.to_json() if binding is not None else {}),
         }
-        await self._audit.record_event(
+        await self._audit.record_event_if_audited(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
         return IssuedKey(key, generated.text)
@@ -182,12 +184,12 @@ class ApiKeys:
         member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
 
-    async def _find_creators_of_new_key(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
+    async def _find_creator_ids_of_new_key(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
         """Return the members, other than the owner, who may know the secret of a new key; None if they are unknown.
 
         They are the caller and the members who created the API key from which the caller's credential descends.
         """
-        creators_of_callers_key = await self._lineage.find_key_creators(caller)
+        creators_of_callers_key = await self._lineage.find_key_creator_ids(caller)
         if creators_of_callers_key is None:
             return None
         creators = ({caller.member_id} | creators_of_callers_key) - {owner.id}
@@ -200,7 +202,7 @@ class ApiKeys:
         """
         max_age = (await self._directory.get_team()).max_sign_in_age
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
-            require_recent_sign_in(caller.sign_in, max_age, self._runtime.now())
+            require_recent_sign_in_time(caller.sign_in, max_age, self._runtime.now())
 
     async def _authorize_and_get_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal
@@ -227,13 +229,13 @@ def _select_rights_of_bound_key(requested: Sequence[AccessRight] | None) -> Sequ
     return [AccessRight.TELEMETRY_WRITE]
 
 
-def _select_rights(
+def _select_rights_or_none_for_all(
     caller: Principal, owner: TeamMember, requested: Sequence[AccessRight] | None
 ) -> frozenset[AccessRight] | None:
     if requested is None:
         if owner.id == caller.member_id:
-            # Whoever made the caller's key may know the new one as well, and must not get the rights that the owner
-            # gets later.
+            # The person who made the caller's key may know the new one as well, and must not get the rights that the
+            # owner gets later.
             return None if caller.personal and caller.rights >= owner.access_rights else caller.rights
         missing = sorted(owner.access_rights - caller.rights)
         if not missing:
@@ -245,15 +247,15 @@ def _select_rights(
     errors = [
         FieldError("rights", f"{right}: {lacking}")
         for right in sorted(set(requested))
-        if (lacking := _describe_missing_right(right, caller, owner))
+        if (lacking := _find_missing_right_error(right, caller, owner))
     ]
     if errors:
         raise build_invalid_fields_error(errors)
     return frozenset(requested)
 
 
-def _describe_missing_right(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
-    """Return an error message if the caller or the key's principal lacks a right; an empty text if both have it."""
+def _find_missing_right_error(right: AccessRight, caller: Principal, owner: TeamMember) -> str | None:
+    """Return an error message if the caller or the key's principal lacks a right; None if both have it."""
     lacks = right not in caller.rights, right not in owner.access_rights
     match lacks:
         case True, True:
@@ -262,4 +264,4 @@ def _describe_missing_right(right: AccessRight, caller: Principal, owner: TeamMe
             return "you do not have this right"
         case False, True:
             return "the key's principal does not have this right"
-    return ""
+    return None

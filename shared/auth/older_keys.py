@@ -37,7 +37,7 @@ class OlderKeyCreators:
         self._found: dict[str, tuple[str, ...] | None] = {}
         self._retry_at = float("-inf")
 
-    async def find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+    async def find_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
         """Return the members, except the owner of the key, who created it or a credential from which it descends.
 
         Returns:
@@ -53,13 +53,13 @@ class OlderKeyCreators:
             if self._runtime.monotonic() < self._retry_at:
                 raise _build_unavailable_error()
             try:
-                self._found[key.key_id] = await self._search_audit_events_for_creators(key)
+                self._found[key.key_id] = await self._search_audit_events_for_creator_ids(key)
             except WorkspaceError as error:
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
                 raise _build_unavailable_error() from error
         return self._found[key.key_id]
 
-    async def _search_audit_events_for_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+    async def _search_audit_events_for_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
         creators, append_id = set[str](), f"key-created-{key.key_id}"
         for _ in range(MAX_EVENTS):
             event = await self._find_event(append_id)

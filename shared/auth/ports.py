@@ -99,9 +99,9 @@ class Team:
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
         # Ids without a time are from before the first cutoff could be stored.
-        return self.is_issued_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
+        return self.is_token_issued_before_cutoff(member_id, read_issue_time(token_id) or _EARLIEST)
 
-    def is_issued_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
+    def is_token_issued_before_cutoff(self, member_id: str, issued_at: datetime) -> bool:
         """Return whether a member's tokens that were issued at this time have ended."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         return cutoff is not None and issued_at <= cutoff
@@ -170,6 +170,10 @@ class IssuedToken:
     parent: str = ""
 
 
+type CredentialsVersion = int
+"""Version of the stored credentials, which grows with each new key and each revocation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """All API keys, the ids of the revoked tokens, and the version of this data in the store.
@@ -177,7 +181,7 @@ class Credentials:
     Stores delete revocations of tokens some time after the expiry of the token.
     """
 
-    version: int
+    version: CredentialsVersion
     keys: Mapping[str, ApiKey]
     revoked_tokens: frozenset[str]
 
@@ -185,7 +189,7 @@ class Credentials:
 class CredentialStore(Protocol):
     """Storage of API keys, issued tokens, revocations, and the pending audit events of revocations."""
 
-    async def read_version(self) -> int:
+    async def read_version(self) -> CredentialsVersion:
         """Read the version number of the credentials, which grows with each new key and each revocation.
 
         This must be fast.
@@ -196,15 +200,15 @@ class CredentialStore(Protocol):
         """Read all credentials that authentication needs."""
         ...
 
-    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
+    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
         """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
         A request that is sent again derives the same key, so it stores no second key.
 
         Args:
             key: the new key.
-            parent: id of the API key or token with which the key was requested; empty if the store need not check that
-                the parent is not revoked.
+            parent_id: id of the API key or token with which the key was requested; empty if the store need not check
+                that the parent is not revoked.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the parent is revoked, so that the key is not stored; UNAVAILABLE if the
@@ -219,7 +223,9 @@ class CredentialStore(Protocol):
         """
         ...
 
-    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+    async def revoke_key_and_find_pending_event(
+        self, key_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
         """Revoke a key and every token that descends from it; earlier revocations are not changed.
 
         A token of this key that another process adds at the same time is revoked, or :meth:`add_token` rejects it.
@@ -256,8 +262,13 @@ class CredentialStore(Protocol):
         """
         ...
 
-    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
-        """Revoke an issued token and every token that descends from it, as :meth:`revoke_key` does for a key."""
+    async def revoke_token_and_find_pending_event(
+        self, token_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
+        """Revoke an issued token and every token that descends from it.
+
+        Arguments and result are as for :meth:`revoke_key_and_find_pending_event`.
+        """
         ...
 
     async def list_pending_events(self) -> Sequence[AccessEvent]:
@@ -272,6 +283,10 @@ class CredentialStore(Protocol):
         ...
 
 
+type GrantId = str
+"""Id of an OAuth grant."""
+
+
 class DelegatedGrants(Protocol):
     """OAuth grants: rights that members delegated to clients.
 
@@ -280,10 +295,10 @@ class DelegatedGrants(Protocol):
 
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
-    ) -> Sequence[str]:
+    ) -> Sequence[GrantId]:
         """End all grants whose consent was given with a credential, or with a token that descends from the credential.
 
-        The tokens of the grants are revoked. The caller then records the ends by :meth:`record_ends`; if it stops
+        The tokens of the grants are revoked. The caller then records the ends by :meth:`record_grant_ends`; if it stops
         before, a job records them.
 
         Args:
@@ -296,9 +311,13 @@ class DelegatedGrants(Protocol):
         """
         ...
 
-    async def record_ends(self, grant_ids: Sequence[str]) -> None:
+    async def record_grant_ends(self, grant_ids: Sequence[GrantId]) -> None:
         """Append the audit events of ended grants, unless they are recorded."""
         ...
+
+
+type Jwk = Mapping[str, Any]
+"""Public key as a JSON Web Key (RFC 7517)."""
 
 
 class SigningKey(Protocol):
@@ -315,7 +334,7 @@ class SigningKey(Protocol):
         """Return the ES256 signature of a message, r and s as 64 bytes (RFC 7518 section 3.4)."""
         ...
 
-    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self, *, reload: bool = False) -> Sequence[Jwk]:
         """Return the public keys as JWKs (RFC 7517), the signing key first.
 
         Args:
@@ -335,7 +354,7 @@ class OpenIdProvider(Protocol):
         """
         ...
 
-    async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
+    async def find_public_key(self, key_id: str) -> Jwk | None:
         """Return the public JWK with this ``kid``; None if the provider has none.
 
         Raises:

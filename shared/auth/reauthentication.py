@@ -14,7 +14,7 @@ MAX_AHEAD: Final = timedelta(seconds=120)
 """Time by which the clock of the service that authenticated the person may be ahead."""
 
 
-def require_recent_sign_in(sign_in: SignIn, max_age_seconds: int, at: datetime) -> datetime:
+def require_recent_sign_in_time(sign_in: SignIn, max_age_seconds: int, at: datetime) -> datetime:
     """Check that a person has signed in recently enough; return the time of the sign-in.
 
     Args:
@@ -33,15 +33,15 @@ def require_recent_sign_in(sign_in: SignIn, max_age_seconds: int, at: datetime) 
     return sign_in.at
 
 
-def build_reauthentication_error(max_age_seconds: int, rule: str = "This operation") -> WorkspaceError:
+def build_reauthentication_error(max_age_seconds: int, subject: str = "This operation") -> WorkspaceError:
     """Build the error that requires the caller to sign in again.
 
     Args:
         max_age_seconds: maximum age of the new sign-in in seconds.
-        rule: subject of the error message, such as ``This operation``.
+        subject: subject of the error message, such as ``This operation``.
     """
     detail = (
-        f"{rule} requires a recent sign-in: exchange the API key for a new token, or sign in again, and repeat the "
+        f"{subject} requires a recent sign-in: exchange the API key for a new token, or sign in again, and repeat the "
         "request with the new token."
     )
     return WorkspaceError(Kind.UNAUTHENTICATED, REAUTHENTICATION_REQUIRED, detail, maxAge=max_age_seconds)

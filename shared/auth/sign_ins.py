@@ -76,7 +76,7 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
     """
     time, methods, sign_in_id = claims.get(AUTH_TIME), claims.get(AMR, []), claims.get(SID, "")
     at = None if time is None else parse_epoch_seconds(time)
-    known = _parse_methods(methods)
+    known = _parse_authentication_methods(methods)
     if (at is None) is not (time is None) or known is None or not isinstance(sign_in_id, str):
         raise ValueError(
             f"the claims {AUTH_TIME}, {AMR} or {SID} of the token do not have the form that this service writes"
@@ -91,7 +91,7 @@ def sign_in_from_entra_claims(claims: Mapping[str, Any]) -> SignIn:
     id.
     """
     at = parse_epoch_seconds(claims.get(AUTH_TIME))
-    methods = _parse_methods(claims.get(AMR)) or ()
+    methods = _parse_authentication_methods(claims.get(AMR)) or ()
     if at is None:
         return SignIn(None, methods)
     seed = f"{claims.get('tid')} {claims.get('oid') or claims.get('sub')} {to_epoch_seconds(at)}"
@@ -111,7 +111,7 @@ def to_epoch_seconds(at: datetime) -> int:
     return (at - _START) // timedelta(seconds=1)
 
 
-def _parse_methods(value: Any) -> tuple[str, ...] | None:
+def _parse_authentication_methods(value: Any) -> tuple[str, ...] | None:
     if not isinstance(value, list) or not all(isinstance(method, str) for method in value):
         return None
     return tuple(value)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.auth.device_patterns import build_device_check
+from shared.auth.device_patterns import build_device_id_matcher
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 CONNECTIONS: Final = "Connections"
@@ -33,11 +33,11 @@ class TelemetryBinding:
     connections: tuple[str, ...]
     devices: tuple[str, ...] | None = None
 
-    def check_size(self) -> None:
+    def check_size_for_token(self) -> None:
         """Check that the connections and devices fit into a token, whose JSON contains only ASCII characters.
 
         Raises:
-            WorkspaceError: INVALID naming ``connections`` or ``devices``, whichever is larger.
+            WorkspaceError: INVALID naming the larger of ``connections`` and ``devices``.
         """
         sizes = {name: len(json.dumps(values, separators=(",", ":"))) for name, values in self.to_json().items()}
         if sum(sizes.values()) > MAX_BYTES:
@@ -47,24 +47,26 @@ class TelemetryBinding:
             )
             raise build_invalid_field_error(max(sizes, key=lambda name: sizes[name]), rule)
 
-    def check_may_send_to_connection(self, lookup: str) -> None:
+    def check_may_send_to_connection(self, connection_lookup: str) -> None:
         """Check that the credential may send telemetry to a connection; the connection need not exist.
 
         Raises:
             WorkspaceError: FORBIDDEN ``CONNECTION_NOT_ALLOWED``.
         """
-        if lookup not in self.connections:
+        if connection_lookup not in self.connections:
             allowed = ", ".join(self.connections)
             detail = f"The credential is bound to other connections: {allowed}."
             raise WorkspaceError(Kind.FORBIDDEN, "CONNECTION_NOT_ALLOWED", detail)
 
-    def check_may_send_for_devices(self, devices: Iterable[tuple[str, str | None]], default: str) -> None:
+    def check_may_send_for_devices(
+        self, positions_and_device_ids: Iterable[tuple[str, str | None]], default_device_id: str
+    ) -> None:
         """Check that the credential may send telemetry of these devices.
 
         Args:
-            devices: for each message, its position in the request (such as ``[3]``) and its device id, which is None if
-                the message has none.
-            default: device id that is assumed for messages without a device id.
+            positions_and_device_ids: for each message, its position in the request (such as ``[3]``) and its device id,
+                which is None if the message has none.
+            default_device_id: device id that is assumed for messages without a device id.
 
         Raises:
             WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``, with the position of the first message whose device is not
@@ -72,12 +74,12 @@ class TelemetryBinding:
         """
         if self.devices is None:
             return
-        is_bound_device = build_device_check(self.devices)
-        for position, sent in devices:
-            device = default if sent is None else sent
+        is_bound_device = build_device_id_matcher(self.devices)
+        for position, sent in positions_and_device_ids:
+            device = default_device_id if sent is None else sent
             if not is_bound_device(device):
                 origin = DEFAULT_DEVICE if sent is None else ""
-                place = _describe_message_position(position)
+                place = _build_position_prefix(position)
                 detail = f"{place}this credential is not bound to the device {device[:256]!r}{origin}."
                 detail = detail[:1].upper() + detail[1:]
                 raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=position or "body")
@@ -118,8 +120,8 @@ def _parse_string_list_claim(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _describe_message_position(position: str) -> str:
+def _build_position_prefix(message_position: str) -> str:
     """Return the start of an error message, such as ``message [3]: `` or ``line 4: ``; empty for an empty position."""
-    if not position:
+    if not message_position:
         return ""
-    return f"message {position}: " if position.startswith("[") else f"{position}: "
+    return f"message {message_position}: " if message_position.startswith("[") else f"{message_position}: "

@@ -88,7 +88,9 @@ class TokenCodec:
                 ``SIGNING_KEY_UNAVAILABLE``.
         """
         header = {"alg": ALGORITHM, "kid": await self._key.get_key_id(), "typ": "JWT"}
-        signing_input = f"{_encode_json_segment(header)}.{_encode_json_segment(self._build_payload(claims, issued_at))}"
+        signing_input = (
+            f"{_encode_json_segment(header)}.{_encode_json_segment(self._build_jwt_payload(claims, issued_at))}"
+        )
         signature = await self._key.sign(signing_input.encode("ascii"))
         token = f"{signing_input}.{jose.encode_base64url(signature)}"
         if len(token) > jose.MAX_LENGTH:
@@ -107,7 +109,7 @@ class TokenCodec:
                 ``SIGNING_KEY_UNAVAILABLE`` if the public keys are unknown.
         """
         try:
-            header = jose.parse_header(token)
+            header = jose.parse_token_header(token)
             key = await self._require_public_key(header)
             payload = jwt.decode(
                 token,
@@ -134,20 +136,20 @@ class TokenCodec:
         Raises:
             WorkspaceError: UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE`` if there are no public keys.
         """
-        await self._refresh_public_keys(key_id)
+        await self._refresh_public_keys_if_due(key_id)
         return key_id in self._public
 
-    async def _require_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+    async def _require_public_key(self, token_header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
-        if header.get("alg") != ALGORITHM or "crit" in header:
+        if token_header.get("alg") != ALGORITHM or "crit" in token_header:
             raise ValueError(_INVALID)
-        key_id = header["kid"]
-        await self._refresh_public_keys(key_id)
+        key_id = token_header["kid"]
+        await self._refresh_public_keys_if_due(key_id)
         if self._failure is not None and key_id not in self._public:
             raise self._failure
         return self._public[key_id]
 
-    async def _refresh_public_keys(self, key_id: str) -> None:
+    async def _refresh_public_keys_if_due(self, key_id: str) -> None:
         if self._is_key_fetch_due(key_id):
             # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
@@ -172,7 +174,7 @@ class TokenCodec:
         self._failure = None
         self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
 
-    def _build_payload(self, claims: Claims, issued_at: datetime) -> dict[str, Any]:
+    def _build_jwt_payload(self, claims: Claims, issued_at: datetime) -> dict[str, Any]:
         second = int(issued_at.timestamp())
         identity = {} if claims.subject is None else {"sub": claims.subject}
         return {

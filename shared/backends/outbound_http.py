@@ -44,7 +44,7 @@ type Lookup = Callable[[str], Sequence[str]]
 """Function that returns the IP addresses of a host name."""
 
 
-def look_up_addresses(host: str) -> Sequence[str]:
+def look_up_ip_addresses(host: str) -> Sequence[str]:
     """Return the IP addresses of a host name; the call blocks the thread.
 
     Raises:
@@ -68,7 +68,7 @@ class CheckedHttp:
         self,
         rules: AddressRules,
         *,
-        look_up: Lookup = look_up_addresses,
+        look_up: Lookup = look_up_ip_addresses,
         tls: ssl.SSLContext | None = None,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
@@ -77,17 +77,17 @@ class CheckedHttp:
         self._tls = tls
         self._sessions: dict[str, aiohttp.ClientSession] = {}
 
-    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+    async def require_allowed_host(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         try:
             addresses = [str(url.literal_address)] if url.literal_address else await self._names.resolve(url.host)
         except OutboundFailedError as error:
             raise AddressRefusedError(error.reason) from error
-        self._rules.check(url, parse_addresses(addresses), https_only=https_only)
+        self._rules.require_allowed_addresses(url, parse_addresses(addresses), https_only=https_only)
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
         if request.url.literal_address is not None or request.https_only:
             # Other addresses are checked by the resolver of the connection, which aiohttp calls for host names only.
-            await self.check(request.url, https_only=request.https_only)
+            await self.require_allowed_host(request.url, https_only=request.https_only)
         try:
             async with asyncio.timeout(request.seconds) as limit:
                 response = await self._get_or_open_session(request.url.scheme).request(
@@ -194,7 +194,7 @@ class _CheckingResolver(AbstractResolver):
             OutboundFailedError: the name does not resolve.
         """
         addresses = parse_addresses(await self._names.resolve(host))
-        self._rules.check(OutboundUrl("", self._scheme, host.lower(), port), addresses)
+        self._rules.require_allowed_addresses(OutboundUrl("", self._scheme, host.lower(), port), addresses)
         return [
             ResolveResult(
                 hostname=host,
@@ -276,16 +276,16 @@ class HttpOpenIdProvider:
         self._runtime = runtime
 
     async def load_issuer(self) -> str:
-        await self._refresh_keys_hourly()
+        await self._refresh_keys_if_older_than_an_hour()
         return self._issuer
 
     async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        await self._refresh_keys_hourly()
+        await self._refresh_keys_if_older_than_an_hour()
         if key_id not in self._keys:
             await self._refresh_keys_if_older(MIN_REFRESH_SECONDS)
         return self._keys.get(key_id)
 
-    async def _refresh_keys_hourly(self) -> None:
+    async def _refresh_keys_if_older_than_an_hour(self) -> None:
         can_use_cached_keys = self._runtime.monotonic() - self._fetched_at < OUTAGE_SECONDS
         if can_use_cached_keys and self._lock.locked():
             # Another caller refreshes the keys, which can take long if the provider does not respond.
@@ -296,18 +296,18 @@ class HttpOpenIdProvider:
             if not can_use_cached_keys:
                 raise
 
-    async def _refresh_keys_if_older(self, max_age: float) -> None:
-        if self._runtime.monotonic() - self._fetched_at < max_age:
+    async def _refresh_keys_if_older(self, max_age_seconds: float) -> None:
+        if self._runtime.monotonic() - self._fetched_at < max_age_seconds:
             return
         async with self._lock:
-            if self._runtime.monotonic() - self._fetched_at < max_age:
+            if self._runtime.monotonic() - self._fetched_at < max_age_seconds:
                 return
             if self._runtime.monotonic() - self._failed_at < MIN_REFRESH_SECONDS:
                 # Otherwise each waiting caller would start another attempt.
                 raise _build_unavailable_error()
-            await self._fetch_keys()
+            await self._fetch_issuer_and_keys()
 
-    async def _fetch_keys(self) -> None:
+    async def _fetch_issuer_and_keys(self) -> None:
         try:
             timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS)
             async with asyncio.timeout(self._seconds), aiohttp.ClientSession(timeout=timeout) as session:

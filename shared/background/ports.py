@@ -42,15 +42,15 @@ class JobLeaseStore(Protocol):
     """
 
     async def claim_job(
-        self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime
+        self, job_name: str, holder_id: str, at: datetime, leased_until: datetime, first_due: datetime
     ) -> JobClaim:
         """Lease a job to the holder if the job is due and not leased to another holder.
 
         If the clock was set back, stored times in the far future are corrected by :func:`cap_stored_time`.
 
         Args:
-            job: name of the job.
-            holder: name of the instance; an instance may claim a job again while it holds the lease.
+            job_name: name of the job.
+            holder_id: id of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
             leased_until: end of the lease.
             first_due: next due time by the job's schedule. If the store does not contain the job yet, it stores the job
@@ -61,7 +61,7 @@ class JobLeaseStore(Protocol):
         """
         ...
 
-    async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
+    async def try_extend_lease(self, job_name: str, holder_id: str, leased_until: datetime) -> bool:
         """Extend the lease of a job; return False if the holder has lost the lease.
 
         Raises:
@@ -69,7 +69,7 @@ class JobLeaseStore(Protocol):
         """
         ...
 
-    async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
+    async def release_lease(self, job_name: str, holder_id: str, next_due_at: datetime) -> None:
         """Release the lease of a job and store its next due time; do nothing if the holder has lost the lease.
 
         Raises:

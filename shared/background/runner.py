@@ -50,26 +50,26 @@ class Schedule:
             # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
             # Parsing takes ten times as long as the search for the next time, so it is done once.
             self._occurrences = croniter(" ".join(parts), start, second_at_beginning=True, day_or=False)
-            self.compute_next_time(start)
+            self.compute_next_due_time(start)
         except CroniterError as error:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
-    def compute_next_time(self, after: datetime) -> datetime:
+    def compute_next_due_time(self, after: datetime) -> datetime:
         """Return the first time after ``after`` at which the schedule is due."""
         with self._lock:
             instant: datetime = self._occurrences.get_next(datetime, after)
         return instant
 
-    def compute_last_time(self, at: datetime) -> datetime:
+    def compute_last_due_time(self, at: datetime) -> datetime:
         """Return the last time until ``at``, inclusive, at which the schedule was due."""
         with self._lock:
             instant: datetime = self._occurrences.get_prev(datetime, at + timedelta.resolution)
         return instant
 
-    def compute_interval(self, after: datetime) -> timedelta:
+    def compute_next_interval(self, after: datetime) -> timedelta:
         """Return the time between the next two due times after ``after``."""
-        first = self.compute_next_time(after)
-        return self.compute_next_time(first) - first
+        first = self.compute_next_due_time(after)
+        return self.compute_next_due_time(first) - first
 
 
 LEASE: Final = timedelta(seconds=30)
@@ -129,9 +129,9 @@ class BackgroundRunner:
     async def run_due_jobs(self) -> None:
         """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
         at = self._runtime.now()
-        due = [job for job in self._jobs if not self._is_running(job.name) and self._can_claim(job.name, at)]
+        due = [job for job in self._jobs if not self._is_job_running(job.name) and self._can_claim_job(job.name, at)]
         for job in due:
-            task = asyncio.create_task(self._claim_and_run(job), name=f"background job {job.name}")
+            task = asyncio.create_task(self._claim_and_run_job(job), name=f"background job {job.name}")
             self._running[job.name] = task
             task.add_done_callback(partial(self._remove_finished_task, job.name))
         if due:
@@ -144,32 +144,32 @@ class BackgroundRunner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _remove_finished_task(self, name: str, task: asyncio.Task[None]) -> None:
-        if self._running.get(name) is task:
-            del self._running[name]
+    def _remove_finished_task(self, job_name: str, task: asyncio.Task[None]) -> None:
+        if self._running.get(job_name) is task:
+            del self._running[job_name]
 
-    def _can_claim(self, name: str, at: datetime) -> bool:
+    def _can_claim_job(self, job_name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
         The clock is compared with the time of the plan, because comparing consecutive ticks would miss a change of the
         clock during a run.
         """
-        attempt = self._next_attempts.get(name)
+        attempt = self._next_attempts.get(job_name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE
 
-    def _is_running(self, name: str) -> bool:
+    def _is_job_running(self, job_name: str) -> bool:
         """Return whether a run of the job is in progress.
 
         The task is checked, because the callback that removes an ended task may not have run yet.
         """
-        task = self._running.get(name)
+        task = self._running.get(job_name)
         return task is not None and not task.done()
 
-    async def _claim_and_run(self, job: BackgroundJob) -> None:
+    async def _claim_and_run_job(self, job: BackgroundJob) -> None:
         at = self._runtime.now()
         try:
             claim = await self._leases.claim_job(
-                job.name, self._holder, at, at + LEASE, job.schedule.compute_next_time(at)
+                job.name, self._holder, at, at + LEASE, job.schedule.compute_next_due_time(at)
             )
         except WorkspaceError as error:
             count("workspace.background.failures", job=job.name)
@@ -185,7 +185,7 @@ class BackgroundRunner:
         due_at = at
         try:
             if await work is not UNFINISHED:
-                due_at = job.schedule.compute_next_time(max(self._runtime.now(), at))
+                due_at = job.schedule.compute_next_due_time(max(self._runtime.now(), at))
             count("workspace.background.runs", job=job.name)
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
@@ -194,29 +194,33 @@ class BackgroundRunner:
             # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
-            due_at = job.schedule.compute_next_time(max(self._runtime.now(), at))
+            due_at = job.schedule.compute_next_due_time(max(self._runtime.now(), at))
         finally:
             keeper.cancel()
             work.cancel()
             self._next_attempts[job.name] = _NextAttempt(due_at, max(self._runtime.now(), at))
             await self._release_lease(job.name, due_at)
 
-    async def _release_lease(self, job: str, due_at: datetime) -> None:
+    async def _release_lease(self, job_name: str, next_due_at: datetime) -> None:
         try:
-            await self._leases.release_lease(job, self._holder, due_at)
+            await self._leases.release_lease(job_name, self._holder, next_due_at)
         except WorkspaceError as error:
-            _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
+            _LOG.warning(
+                "a background job's lease was not released and will expire: %s", error, extra=fields(job=job_name)
+            )
 
-    async def _extend_lease_while_running(self, job: str, running_job: asyncio.Future[object]) -> None:
+    async def _extend_lease_while_running(self, job_name: str, running_job: asyncio.Future[object]) -> None:
         """Extend the lease of a job while the job runs; cancel the job if the lease is lost to another instance."""
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)
             try:
-                held = await self._leases.extend_lease(job, self._holder, self._runtime.now() + LEASE)
+                held = await self._leases.try_extend_lease(job_name, self._holder, self._runtime.now() + LEASE)
             except WorkspaceError as error:
-                _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job))
+                _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job_name))
                 continue
             if not held:
-                _LOG.warning("a background job is cancelled: another instance has its lease", extra=fields(job=job))
+                _LOG.warning(
+                    "a background job is cancelled: another instance has its lease", extra=fields(job=job_name)
+                )
                 running_job.cancel()
                 return

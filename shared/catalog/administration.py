@@ -5,7 +5,7 @@ Every change follows the rules of ``change_rules``, can have an If-Match precond
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.catalog.change_rules import Caller, check_changes
 from shared.catalog.diff import ItemChange, build_definition_with_defaults
@@ -18,6 +18,13 @@ from shared.conditional_requests import Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError
 
 type Definition = dict[str, Any]
+
+
+class WorkspaceDefinitions(NamedTuple):
+    """Stored definitions of the workspace and of its settings."""
+
+    workspace: Definition
+    settings: Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +110,18 @@ class Administration:
 
         await self._catalog.commit_api_changes(build_removal_changes, caller.user_id)
 
-    async def put_workspace(
+    async def put_workspace_and_settings(
         self,
         caller: Caller,
-        build_models: Callable[[Definition, Definition], tuple[Model, Model]],
+        build_workspace_and_settings: Callable[[Definition, Definition], tuple[Model, Model]],
         condition: Condition,
     ) -> StoredCatalog:
         """Replace the name, the description and the policies of the workspace; return the catalog after the change.
 
         Args:
             caller: the caller of the request.
-            build_models: builds the new workspace and settings from their stored definitions; called again after a
-                concurrent change.
+            build_workspace_and_settings: builds the new workspace and settings from their stored definitions; called
+                again after a concurrent change.
             condition: If-Match precondition on both definitions together.
 
         Raises:
@@ -123,7 +130,7 @@ class Administration:
 
         def build_workspace_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             before = get_workspace_and_settings_definitions(stored)
-            after = [to_definition(model) for model in build_models(*before)]
+            after = [to_definition(model) for model in build_workspace_and_settings(*before)]
             changes = [
                 ItemChange(kind, SINGLETON_KEY, old, new)
                 for kind, old, new in zip(_WORKSPACE_KINDS, before, after, strict=True)
@@ -139,7 +146,7 @@ class Administration:
 _WORKSPACE_KINDS: Final = (ItemKind.WORKSPACE, ItemKind.SETTINGS)
 
 
-def get_workspace_and_settings_definitions(stored: StoredCatalog) -> tuple[Definition, Definition]:
+def get_workspace_and_settings_definitions(stored: StoredCatalog) -> WorkspaceDefinitions:
     """Return the stored definitions of the workspace and of its settings.
 
     Raises:
@@ -149,7 +156,7 @@ def get_workspace_and_settings_definitions(stored: StoredCatalog) -> tuple[Defin
     if workspace is None or settings is None:
         detail = "No workspace document has been applied yet."
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", detail)
-    return workspace.definition, settings.definition
+    return WorkspaceDefinitions(workspace.definition, settings.definition)
 
 
 def find_item(stored: StoredCatalog, kind: ItemKind, key: str) -> CatalogItem | None:

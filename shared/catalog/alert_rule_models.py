@@ -21,6 +21,7 @@ from pydantic import (
 
 from shared.catalog import durations
 from shared.catalog.fields import DECLARED, Lookup, Model, Name
+from shared.catalog.problems import Violation
 
 MAX_TIME: Final = timedelta(days=366)
 MIN_INTERVAL: Final = timedelta(seconds=15)
@@ -57,7 +58,7 @@ def _validate_hold_time(text: str) -> str:
     return text
 
 
-def _validate_positive_time(text: str) -> str:
+def _validate_positive_duration(text: str) -> str:
     if not timedelta(0) < _parse_rule_duration(text) <= MAX_TIME:
         raise ValueError("must be a positive duration of at most 366 days")
     return text
@@ -71,7 +72,7 @@ def _validate_runbook_url(text: str) -> str:
     return text
 
 
-def _validate_number(value: Any) -> Any:
+def _validate_number(value: object) -> int | float:
     # A union of types would report an error for each type, with the names of the types in the field.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")  # noqa: TRY004  pydantic converts only this error
@@ -85,7 +86,7 @@ _EXACT: Final = AfterValidator(_validate_declared_duration)
 
 Interval = Annotated[str, _EXACT, AfterValidator(_validate_interval), _DURATION]
 HoldTime = Annotated[str, _EXACT, AfterValidator(_validate_hold_time), _DURATION]
-PositiveTime = Annotated[str, _EXACT, AfterValidator(_validate_positive_time), _DURATION]
+PositiveTime = Annotated[str, _EXACT, AfterValidator(_validate_positive_duration), _DURATION]
 RunbookUrl = Annotated[str, StringConstraints(max_length=2048), AfterValidator(_validate_runbook_url)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Number = Annotated[
@@ -202,10 +203,8 @@ KIND_MEMBERS: Final = {
 
 _REQUIRED: Final = {RuleKind.THRESHOLD: ("query", "condition"), RuleKind.ABSENCE: ("connections", "after")}
 
-type Finding = tuple[tuple[str | int, ...], str]
 
-
-def iterate_rule_errors(rule: AlertRule) -> Iterator[Finding]:
+def iterate_rule_errors(rule: AlertRule) -> Iterator[Violation]:
     """Yield an error for each contradiction between fields of an alert rule, with the path of the invalid field."""
     for kind, names in KIND_MEMBERS.items():
         for field, info in AlertRule.model_fields.items():
@@ -218,11 +217,11 @@ def iterate_rule_errors(rule: AlertRule) -> Iterator[Finding]:
         yield from ((("condition", *path), message) for path, message in _iterate_condition_errors(rule.condition))
         if rule.condition.rows is Rows.NONE and rule.group_by:
             yield ("groupBy",), "is not allowed with `rows: none`, because groups consist of rows"
-    yield from _iterate_repeated_values("groupBy", rule.group_by)
-    yield from _iterate_repeated_values("connections", rule.connections)
+    yield from _iterate_repeated_value_errors("groupBy", rule.group_by)
+    yield from _iterate_repeated_value_errors("connections", rule.connections)
 
 
-def _iterate_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
+def _iterate_condition_errors(condition: AlertCondition) -> Iterator[Violation]:
     for name, value in (("column", condition.column), ("operator", condition.operator), ("value", condition.value)):
         if condition.rows is None and value is None:
             yield (name,), "is required unless `rows` is set"
@@ -230,9 +229,9 @@ def _iterate_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
             yield (name,), "is not allowed together with `rows`"
 
 
-def _iterate_repeated_values(name: str, values: Sequence[str]) -> Iterator[Finding]:
+def _iterate_repeated_value_errors(field: str, values: Sequence[str]) -> Iterator[Violation]:
     checked = set[str]()
     for index, value in enumerate(values):
         if value in checked:
-            yield (name, index), "occurs more than once in this list"
+            yield (field, index), "occurs more than once in this list"
         checked.add(value)

@@ -96,7 +96,7 @@ class _ChangeSet:
         """Kinds and keys of the catalog items that the changes add or replace."""
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
-    def iterate_items_after_changes(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
+    def iterate_keys_and_definitions_after(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
         """Yield the keys and definitions of all items of a kind after the changes."""
         return ((key, definition) for (found, key), definition in self.after.items() if found == kind)
 
@@ -114,25 +114,29 @@ def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
         definition = change_set.after[kind, key]
         if kind == ItemKind.SURFACE:
             for index, lookup in enumerate(definition["connections"]):
-                if not _is_known_item(change_set, ItemKind.CONNECTION, lookup):
+                if not _is_item_before_or_after_changes(change_set, ItemKind.CONNECTION, lookup):
                     yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
-        if kind == ItemKind.WARM_QUERY and not _is_known_item(change_set, ItemKind.SURFACE, definition["surface"]):
+        if kind == ItemKind.WARM_QUERY and not _is_item_before_or_after_changes(
+            change_set, ItemKind.SURFACE, definition["surface"]
+        ):
             yield FieldError("surface", f"unknown surface: {definition['surface']}")
         if kind == ItemKind.ALERT_RULE:
             yield from _iterate_unknown_references_of_rule(change_set, definition)
 
 
 def _iterate_unknown_references_of_rule(change_set: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
-    if not _is_known_item(change_set, ItemKind.SURFACE, rule["surface"]):
+    if not _is_item_before_or_after_changes(change_set, ItemKind.SURFACE, rule["surface"]):
         yield FieldError("surface", f"unknown surface: {rule['surface']}")
-    if rule.get("query") is not None and not _is_known_item(change_set, ItemKind.WARM_QUERY, rule["query"]):
+    if rule.get("query") is not None and not _is_item_before_or_after_changes(
+        change_set, ItemKind.WARM_QUERY, rule["query"]
+    ):
         yield FieldError("query", f"unknown warm query: {rule['query']}")
     for index, lookup in enumerate(rule.get("connections", ())):
-        if not _is_known_item(change_set, ItemKind.CONNECTION, lookup):
+        if not _is_item_before_or_after_changes(change_set, ItemKind.CONNECTION, lookup):
             yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
 
 
-def _is_known_item(change_set: _ChangeSet, kind: ItemKind, key: str) -> bool:
+def _is_item_before_or_after_changes(change_set: _ChangeSet, kind: ItemKind, key: str) -> bool:
     return (kind, key) in change_set.after or (kind, key) in change_set.before
 
 
@@ -220,8 +224,8 @@ def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
     if not added:
         return
     retired = {to_identity_key(key) for key in find_retired_member_ids(change_set.stored)}
-    owners = _group_pairs_by_key(
-        (to_identity_key(key), key) for key, _ in change_set.iterate_items_after_changes(ItemKind.MEMBER)
+    owners = _group_values_by_key(
+        (to_identity_key(key), key) for key, _ in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
     )
     for key in added:
         if to_identity_key(key) in retired:
@@ -234,8 +238,10 @@ def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
-    members = [(key, member.get("oid")) for key, member in change_set.iterate_items_after_changes(ItemKind.MEMBER)]
-    for oid, owners in _group_pairs_by_key((str(oid).casefold(), key) for key, oid in members if oid).items():
+    members = [
+        (key, member.get("oid")) for key, member in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
+    ]
+    for oid, owners in _group_values_by_key((str(oid).casefold(), key) for key, oid in members if oid).items():
         changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.added_or_replaced_items]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
@@ -248,7 +254,7 @@ def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
 def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
-        for key, surface in change_set.iterate_items_after_changes(ItemKind.SURFACE)
+        for key, surface in change_set.iterate_keys_and_definitions_after(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users):
@@ -256,7 +262,7 @@ def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
         (lookup, key)
-        for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE)
+        for key, rule in change_set.iterate_keys_and_definitions_after(ItemKind.ALERT_RULE)
         for lookup in rule.get("connections", ())
     )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers):
@@ -265,11 +271,16 @@ def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None
 
 
 def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
-    users = ((str(query["surface"]), key) for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY))
+    users = (
+        (str(query["surface"]), key)
+        for key, query in change_set.iterate_keys_and_definitions_after(ItemKind.WARM_QUERY)
+    )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
-    rules = ((str(rule["surface"]), key) for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE))
+    rules = (
+        (str(rule["surface"]), key) for key, rule in change_set.iterate_keys_and_definitions_after(ItemKind.ALERT_RULE)
+    )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, rules):
         detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
@@ -278,7 +289,7 @@ def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
 def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
-        for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY)
+        for key, query in change_set.iterate_keys_and_definitions_after(ItemKind.WARM_QUERY)
         if query.get("approval")
     )
     if used_by := _list_dependants_of_removed_items(change_set, ItemKind.MEMBER, users):
@@ -287,17 +298,17 @@ def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _list_dependants_of_removed_items(
-    change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]
+    change_set: _ChangeSet, kind: ItemKind, used_and_dependant_keys: Iterable[tuple[str, str]]
 ) -> list[str]:
     """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
         change_set: the catalog before and after the changes.
         kind: kind of the used items.
-        users: pairs of the key of a used item and the key of the item that uses it.
+        used_and_dependant_keys: pairs of the key of a used item and the key of the item that uses it.
     """
     removed = {change.key for change in change_set.list_changes(kind) if change.after is None}
-    return sorted({user for used, user in users if used in removed})
+    return sorted({dependant for used, dependant in used_and_dependant_keys if used in removed})
 
 
 def _check_provenance_retained(change_set: _ChangeSet, _: Caller) -> None:
@@ -315,10 +326,10 @@ def _has_provenance_policy(settings: Definition | None) -> bool:
     return settings is not None and settings["policies"].get("provenance") is not None
 
 
-def _group_pairs_by_key(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+def _group_values_by_key(keys_and_values: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for name, value in pairs:
-        groups.setdefault(name, []).append(value)
+    for key, value in keys_and_values:
+        groups.setdefault(key, []).append(value)
     return groups
 
 

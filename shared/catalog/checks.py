@@ -8,7 +8,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import iterate_rule_errors
 from shared.catalog.fields import find_reserved_id_error
 from shared.catalog.models import DEFAULT_CONSUMER_GROUP, ConnectionType, Member, Tier, WorkspaceDocument
-from shared.catalog.problems import Path, format_path
+from shared.catalog.problems import DocumentPath, FieldViolation, Violation, format_path
 from shared.catalog.query_checks import check_api_paths, check_declared_parameters, check_query_names, check_query_text
 from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
@@ -28,10 +28,8 @@ from shared.catalog.simulator_models import (
 )
 from shared.validation.names import find_unicode_scripts, to_identity_key
 
-type Finding = tuple[Path, str]
 
-
-def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iterator[Finding]:
+def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iterator[Violation]:
     """Check all rules between the items of a workspace document; yield each violation with the invalid field's path.
 
     Args:
@@ -42,7 +40,7 @@ def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iter
     return chain.from_iterable(rule(sections) for rule in rules)
 
 
-def iterate_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
+def iterate_warnings(document: WorkspaceDocument) -> Iterator[Violation]:
     """Yield warnings about a valid document: mixed scripts in member ids, and alert rules with unknown queries."""
     for index, member in enumerate(document.team):
         if len(scripts := find_unicode_scripts(member.id)) > 1:
@@ -55,17 +53,19 @@ def iterate_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
             yield ("alertRules", index, "query"), rule
 
 
-def _iterate_duplicates(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
-    """Yield a violation for each value that also occurs at an earlier path; ``name`` is the field in the message."""
-    first: dict[str, Path] = {}
-    for path, value in values:
+def _iterate_duplicate_value_errors(
+    paths_and_values: Iterable[tuple[DocumentPath, str]], field: str
+) -> Iterator[Violation]:
+    """Yield a violation for each value that also occurs at an earlier path; ``field`` is the name in the message."""
+    first: dict[str, DocumentPath] = {}
+    for path, value in paths_and_values:
         if value in first:
-            yield path, f"is already the {name} of {format_path(first[value][:-1]) or format_path(first[value])}"
+            yield path, f"is already the {field} of {format_path(first[value][:-1]) or format_path(first[value])}"
         else:
             first[value] = path
 
 
-def _check_tier_limits(sections: Sections) -> Iterator[Finding]:
+def _check_tier_limits(sections: Sections) -> Iterator[Violation]:
     head = sections.head
     if head is not None and head.limits is not None and head.tier is not Tier.ENTERPRISE:
         yield ("limits",), "is allowed only with tier enterprise"
@@ -73,14 +73,14 @@ def _check_tier_limits(sections: Sections) -> Iterator[Finding]:
         yield ("limits",), "is required with tier enterprise"
 
 
-def _check_reason_categories(sections: Sections) -> Iterator[Finding]:
+def _check_reason_categories(sections: Sections) -> Iterator[Violation]:
     policy = sections.head.policies.provenance if sections.head else None
-    yield from _iterate_repeated_names(
+    yield from _iterate_repeated_name_errors(
         ("policies", "provenance", "reasonCategories"), policy.reason_categories if policy else ()
     )
 
 
-def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
+def _check_signature_policy(sections: Sections) -> Iterator[Violation]:
     if sections.head is None:
         return
     policies = sections.head.policies
@@ -90,10 +90,10 @@ def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
             ((*at, kind), "must be `off` without policies.provenance")
             for kind in policies.signatures.kinds_that_require_signature
         )
-    yield from _iterate_repeated_names((*at, "meanings"), policies.signatures.meanings)
+    yield from _iterate_repeated_name_errors((*at, "meanings"), policies.signatures.meanings)
 
 
-def _iterate_repeated_names(path: Path, names: Iterable[str]) -> Iterator[Finding]:
+def _iterate_repeated_name_errors(path: DocumentPath, names: Iterable[str]) -> Iterator[Violation]:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
@@ -101,7 +101,7 @@ def _iterate_repeated_names(path: Path, names: Iterable[str]) -> Iterator[Findin
         seen.add(name)
 
 
-def _check_quotas(sections: Sections) -> Iterator[Finding]:
+def _check_quotas(sections: Sections) -> Iterator[Violation]:
     if sections.head is None:
         return
     quotas, tier = sections.head.policies.quotas, sections.head.tier
@@ -115,27 +115,27 @@ def _check_quotas(sections: Sections) -> Iterator[Finding]:
             yield ("policies", "quotas", name), f"must be at most {limit} with tier {tier}"
 
 
-def _check_unique_member_ids(sections: Sections) -> Iterator[Finding]:
-    yield from _iterate_duplicates(
+def _check_unique_member_ids(sections: Sections) -> Iterator[Violation]:
+    yield from _iterate_duplicate_value_errors(
         ((("team", index, "id"), to_identity_key(member.id)) for index, member in sections.team), "id"
     )
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
-    yield from _iterate_duplicates(oids, "oid")
+    yield from _iterate_duplicate_value_errors(oids, "oid")
 
 
-def check_new_member_ids(sections: Sections, stored: Collection[str] = ()) -> Iterator[Finding]:
+def check_new_member_ids(sections: Sections, stored_member_ids: Collection[str] = ()) -> Iterator[Violation]:
     """Yield a violation for each new member whose id is reserved for audit events of the service.
 
     Args:
         sections: valid items of the document, by section.
-        stored: ids of stored members, which are not checked.
+        stored_member_ids: ids of stored members, which are not checked.
     """
     for index, member in sections.team:
-        if member.id not in stored and (rule := find_reserved_id_error(member.id)):
+        if member.id not in stored_member_ids and (rule := find_reserved_id_error(member.id)):
             yield ("team", index, "id"), rule
 
 
-def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
+def _check_unique_lookups(sections: Sections) -> Iterator[Violation]:
     for name, items in (
         ("connections", sections.connections),
         ("surfaces", sections.surfaces),
@@ -143,12 +143,14 @@ def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
         ("dataStores", sections.data_stores),
         ("alertRules", sections.alert_rules),
     ):
-        yield from _iterate_duplicates((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
+        yield from _iterate_duplicate_value_errors(
+            (((name, index, "lookup"), item.lookup) for index, item in items), "lookup"
+        )
     clients = ((("oauthClients", index, "id"), client.id) for index, client in sections.oauth_clients)
-    yield from _iterate_duplicates(clients, "id")
+    yield from _iterate_duplicate_value_errors(clients, "id")
 
 
-def _check_connections(sections: Sections) -> Iterator[Finding]:
+def _check_connections(sections: Sections) -> Iterator[Violation]:
     for index, connection in sections.connections:
         at = ("connections", index)
         source = connection.source
@@ -165,18 +167,18 @@ def _check_connections(sections: Sections) -> Iterator[Finding]:
         yield from check_signals((*at, "signals"), connection.signals)
 
 
-def _check_surfaces(sections: Sections) -> Iterator[Finding]:
+def _check_surfaces(sections: Sections) -> Iterator[Violation]:
     known = sections.declared_keys["connections"]
     for index, surface in sections.surfaces:
         at = ("surfaces", index, "connections")
         for place, name in enumerate(surface.connections):
             if name not in known:
                 yield (*at, place), f"unknown connection: {name}"
-        yield from _iterate_repeated_names(at, surface.connections)
+        yield from _iterate_repeated_name_errors(at, surface.connections)
 
 
-def _check_queries(sections: Sections) -> Iterator[Finding]:
-    yield from _iterate_duplicates(
+def _check_queries(sections: Sections) -> Iterator[Violation]:
+    yield from _iterate_duplicate_value_errors(
         ((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name"
     )
     yield from check_query_names(sections.queries)
@@ -189,25 +191,26 @@ def _check_queries(sections: Sections) -> Iterator[Finding]:
         yield from check_declared_parameters((*at, "parameters"), query.parameters)
 
 
-def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterator[Finding]:
+def check_approvers(sections: Sections, queries_with_stored_approval: Collection[str] = ()) -> Iterator[Violation]:
     """Yield a violation for each declared approval whose approver cannot approve now.
 
     Args:
         sections: valid items of the document, by section.
-        stored: lookups (ids in URLs) of queries whose approval is stored already and is not checked.
+        queries_with_stored_approval: lookups (ids in URLs) of queries whose approval is stored already and is not
+            checked.
     """
     members = {member.id: member for _, member in sections.team}
     for index, query in sections.queries:
         approver = query.approval.approved_by if query.approval else None
-        if query.lookup in stored:
+        if query.lookup in queries_with_stored_approval:
             continue
         if approver is not None and (approver in members or approver not in sections.declared_keys["team"]):
-            rule = _describe_approver_error(members.get(approver))
+            rule = _find_approver_error(members.get(approver))
             if rule:
                 yield ("warmQueries", index, "approval", "approvedBy"), rule
 
 
-def _describe_approver_error(approver: Member | None) -> str | None:
+def _find_approver_error(approver: Member | None) -> str | None:
     """Return why a declared approver of a query cannot approve; None if the approver can.
 
     ``approver`` is None if no member has the approver's id. A disabled member is accepted, because the member may have
@@ -220,19 +223,21 @@ def _describe_approver_error(approver: Member | None) -> str | None:
     return "is a service; only a person can approve" if approver.service else None
 
 
-def _check_data_stores(sections: Sections) -> Iterator[Finding]:
+def _check_data_stores(sections: Sections) -> Iterator[Violation]:
     databases = [
         (("dataStores", index, "databases", place), database)
         for index, store in sections.data_stores
         for place, database in enumerate(store.databases)
     ]
-    yield from _iterate_duplicates((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
+    yield from _iterate_duplicate_value_errors(
+        (((*at, "lookup"), database.lookup) for at, database in databases), "lookup"
+    )
     for at, database in databases:
         names = (((*at, "containers", place, "name"), item.name) for place, item in enumerate(database.containers))
-        yield from _iterate_duplicates(names, "name")
+        yield from _iterate_duplicate_value_errors(names, "name")
 
 
-def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
+def _check_alert_rules(sections: Sections) -> Iterator[Violation]:
     """Check alert rules. The queries of rules can be unknown, because a query can be deleted while a rule uses it."""
     for index, rule in sections.alert_rules:
         at = ("alertRules", index)
@@ -244,7 +249,7 @@ def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
                 yield (*at, "connections", place), f"unknown connection: {lookup}"
 
 
-def check_simulator(path: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
+def check_simulator(path: DocumentPath, simulator: Simulator) -> Iterator[Violation]:
     """Yield contradictions between the fields of a simulator, each with the path of the invalid field.
 
     Args:
@@ -260,7 +265,7 @@ def check_simulator(path: Path, simulator: Simulator) -> Iterator[tuple[Path, st
         yield from (((*place, field), message) for field, message in _check_simulated_variable(variable))
 
 
-def _check_simulated_variable(variable: Variable) -> Iterator[tuple[str, str]]:
+def _check_simulated_variable(variable: Variable) -> Iterator[FieldViolation]:
     match variable:
         case SineVariable() | RampVariable() | SquareVariable() | UniformVariable():
             yield from _check_min_and_max(variable.min, variable.max)
@@ -278,17 +283,17 @@ def _check_simulated_variable(variable: Variable) -> Iterator[tuple[str, str]]:
             assert_never(variable)
 
 
-def _check_min_and_max(minimum: float, maximum: float) -> Iterator[tuple[str, str]]:
+def _check_min_and_max(minimum: float, maximum: float) -> Iterator[FieldViolation]:
     if minimum > maximum:
         yield "min", "must not be above max"
 
 
-def _check_counter_wrap(variable: CounterVariable) -> Iterator[tuple[str, str]]:
+def _check_counter_wrap(variable: CounterVariable) -> Iterator[FieldViolation]:
     if variable.wrap is not None and variable.step and (variable.wrap - variable.start) * variable.step <= 0:
         yield "wrap", f"must be {'above' if variable.step > 0 else 'below'} start, because step is {variable.step}"
 
 
-def _check_choice_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:
+def _check_choice_weights(variable: ChoiceVariable) -> Iterator[FieldViolation]:
     weights = variable.weights
     if weights is None:
         return
@@ -298,7 +303,7 @@ def _check_choice_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]
         yield "weights", "must be 0 or more, and at least one must be above 0"
 
 
-RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
+RULES: Final[tuple[Callable[[Sections], Iterator[Violation]], ...]] = (
     _check_tier_limits,
     _check_reason_categories,
     _check_signature_policy,
@@ -312,5 +317,5 @@ RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _check_alert_rules,
 )
 
-NEW_ITEM_RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (check_new_member_ids, check_approvers)
+NEW_ITEM_RULES: Final[tuple[Callable[[Sections], Iterator[Violation]], ...]] = (check_new_member_ids, check_approvers)
 """Rules from which stored items are exempt."""

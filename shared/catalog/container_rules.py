@@ -11,7 +11,7 @@ from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemId, ItemKind, build_container_key
 from shared.catalog.models import DataClass, WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
-from shared.catalog.problems import Path
+from shared.catalog.problems import DocumentPath
 from shared.errors import Kind, WorkspaceError
 
 DATA_CLASS_REFUSED: Final = "DATA_CLASS_REFUSED"
@@ -20,17 +20,19 @@ EVIDENCE_REASON: Final = (
 )
 
 
-def is_change_to_evidence_class(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
+def is_change_to_evidence_class(stored_container: Mapping[str, Any] | None, requested_class: DataClass | None) -> bool:
     """Return whether a change sets the data class of a container to ``evidence``, and the class was different before.
 
     Args:
-        before: stored definition of the container; None if it does not exist.
-        data_class: the requested class; None for no change of the class.
+        stored_container: definition of the container; None if it does not exist.
+        requested_class: the requested class; None for no change of the class.
     """
-    return data_class is DataClass.EVIDENCE and (before is None or before.get("dataClass") != DataClass.EVIDENCE)
+    return requested_class is DataClass.EVIDENCE and (
+        stored_container is None or stored_container.get("dataClass") != DataClass.EVIDENCE
+    )
 
 
-def iterate_changes_to_evidence_class(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[Path]:
+def iterate_changes_to_evidence_class(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[DocumentPath]:
     """Yield the path of each ``dataClass`` that a workspace document would change to ``evidence``."""
     definitions: dict[ItemId, Mapping[str, Any]] = {(item.kind, item.key): item.definition for item in stored.items}
     for index, store in enumerate(document.data_stores):

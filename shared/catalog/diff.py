@@ -89,10 +89,10 @@ class ApiItemConstraints:
 
     Args:
         items: all stored items; those that the API created stay in the catalog.
-        existing_containers: catalog keys of the containers that exist in their Cosmos DB account.
+        existing_container_keys: catalog keys of the containers that exist in their Cosmos DB account.
     """
 
-    def __init__(self, items: Iterable[CatalogItem], existing_containers: Collection[str] = ()) -> None:
+    def __init__(self, items: Iterable[CatalogItem], existing_container_keys: Collection[str] = ()) -> None:
         self._names: dict[str, CatalogItem] = {}
         self._paths: dict[str, CatalogItem] = {}
         self._lookups: dict[str, CatalogItem] = {}
@@ -100,18 +100,18 @@ class ApiItemConstraints:
         self._surfaces: dict[str, str] = {}
         self._stores: dict[str, CatalogItem] = {}
         self._omitted: dict[str, str] = {}
-        self._existing = frozenset(existing_containers)
+        self._existing = frozenset(existing_container_keys)
         self._databases = {
-            key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing_containers)
+            key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing_container_keys)
         }
         self._stored_databases: dict[str, set[str]] = {}
         for item in items:
             if item.kind == ItemKind.DATA_STORE:
                 self._stored_databases[item.key] = _get_database_lookups(item.definition)
             if item.origin is ItemOrigin.API:
-                self.add(item)
+                self.add_retained_item(item)
 
-    def add(self, item: CatalogItem) -> None:
+    def add_retained_item(self, item: CatalogItem) -> None:
         """Add a stored item that stays unchanged; its name and path stay in use, and so do the items that it uses."""
         definition = item.definition
         if item.kind == ItemKind.WARM_QUERY:
@@ -130,15 +130,15 @@ class ApiItemConstraints:
         elif item.kind == ItemKind.CONTAINER:
             self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
 
-    def record_omitted_databases(self, store: str, definition: Mapping[str, Any]) -> None:
+    def record_omitted_databases(self, store_lookup: str, definition: Mapping[str, Any]) -> None:
         """Record that a data store does not get the databases that a workspace document adds to it.
 
         Args:
-            store: lookup (id in URLs) of the data store.
+            store_lookup: lookup (id in URLs) of the data store.
             definition: declared definition of the data store.
         """
-        added = _get_database_lookups(definition) - self._stored_databases.get(store, set())
-        self._omitted |= dict.fromkeys(added, store)
+        added = _get_database_lookups(definition) - self._stored_databases.get(store_lookup, set())
+        self._omitted |= dict.fromkeys(added, store_lookup)
 
     def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
         """Return why a workspace document cannot create or change an item; return None if the change is valid."""
@@ -180,12 +180,12 @@ class ApiItemConstraints:
                 return f"warm query {_describe_origin(other)}, {clash}"
         return None
 
-    def _find_data_store_conflict(self, key: str, declared: set[str]) -> str | None:
+    def _find_data_store_conflict(self, key: str, declared_databases: set[str]) -> str | None:
         before = self._stored_databases.get(key, set())
-        for database in sorted(declared - before):
+        for database in sorted(declared_databases - before):
             if (owner := self._stores.get(database)) is not None:
                 return f"data store {_describe_origin(owner)}, has the database {database}"
-        removed = sorted(before - declared)
+        removed = sorted(before - declared_databases)
         for database in removed:
             if database in self._databases:
                 return f"it holds container {self._databases[database]}"
@@ -218,30 +218,31 @@ def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogP
 
 
 def plan_changes_of_definitions(
-    declared: Mapping[ItemId, dict[str, Any]],
+    declared_definitions: Mapping[ItemId, dict[str, Any]],
     stored: StoredCatalog,
-    draft_queries: Collection[str] = (),
-    existing_containers: Collection[str] = (),
+    draft_query_lookups: Collection[str] = (),
+    existing_container_keys: Collection[str] = (),
 ) -> CatalogPlan:
     """Compare declared definitions with the stored catalog, by the rules of :func:`plan_changes`.
 
     Args:
-        declared: declared definitions by kind and key.
+        declared_definitions: declared definitions by kind and key.
         stored: catalog before the changes.
-        draft_queries: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise unchanged.
-        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
+        draft_query_lookups: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise
+            unchanged.
+        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
             retained.
 
     Raises:
         WorkspaceError: the same errors as :func:`plan_changes`.
     """
     stored_items = {(item.kind, item.key): item for item in stored.items}
-    _check_workspace_id(declared, stored_items)
-    comparison = _Comparison(stored_items, frozenset(draft_queries), existing_containers)
-    constraints = _build_constraints(declared, comparison)
+    _check_workspace_id_unchanged(declared_definitions, stored_items)
+    comparison = _Comparison(stored_items, frozenset(draft_query_lookups), existing_container_keys)
+    constraints = _build_constraints(declared_definitions, comparison)
     entries = [
-        *_plan_declared_items(declared, comparison, constraints),
-        *_plan_undeclared_items(declared, comparison, constraints),
+        *_plan_declared_items(declared_definitions, comparison, constraints),
+        *_plan_undeclared_items(declared_definitions, comparison, constraints),
     ]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
@@ -257,9 +258,11 @@ def _get_change_sort_key(change: ItemChange) -> tuple[bool, int, str]:
     return change.after is None, -place if change.after is None else place, change.key
 
 
-def _check_workspace_id(declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
+def _check_workspace_id_unchanged(
+    declared_definitions: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+) -> None:
     workspace = stored_items.get((ItemKind.WORKSPACE, SINGLETON_KEY))
-    declared_id = declared[ItemKind.WORKSPACE, SINGLETON_KEY]["id"]
+    declared_id = declared_definitions[ItemKind.WORKSPACE, SINGLETON_KEY]["id"]
     if workspace is not None and workspace.definition["id"] != declared_id:
         stored_id = workspace.definition["id"]
         detail = f"This deployment serves the workspace {stored_id!r}, but the document declares {declared_id!r}."
@@ -272,49 +275,53 @@ class _Comparison:
     Args:
         stored_items: stored items by kind and key.
         draft_queries: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise unchanged.
-        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account.
+        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account.
     """
 
     def __init__(
         self,
         stored_items: Mapping[ItemId, CatalogItem],
         draft_queries: Collection[str],
-        existing_containers: Collection[str],
+        existing_container_keys: Collection[str],
     ) -> None:
         self.stored_items = stored_items
-        self.existing = existing_containers
+        self.existing = existing_container_keys
         self._drafts = draft_queries
         self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
 
     def get_stored_and_planned_definition(
-        self, kind: str, key: str, definition: dict[str, Any]
+        self, kind: str, key: str, declared_definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return the stored definition of a catalog item, and its definition after the workspace document is applied.
 
         The stored definition has default values; it is None for a new item. The definition afterwards is
-        ``definition``; an otherwise unchanged saved query that does not become a draft also keeps the stored approval
-        or rejection.
+        ``declared_definition``; an otherwise unchanged saved query that does not become a draft also keeps the stored
+        approval or rejection.
 
         Args:
             kind: kind of the item.
             key: key of the item in the catalog.
-            definition: definition in the workspace document.
+            declared_definition: definition in the workspace document.
         """
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
-            before = None if item is None else definition
-            if item is not None and item.definition != definition:
+            before = None if item is None else declared_definition
+            if item is not None and item.definition != declared_definition:
                 before = build_definition_with_defaults(item)
             keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
-            after = _retain_decision_if_unchanged(definition, before) if keeps_approval else definition
+            after = (
+                _copy_stored_decision_if_unchanged(declared_definition, before)
+                if keeps_approval
+                else declared_definition
+            )
             self._pairs[kind, key] = before, after
         return self._pairs[kind, key]
 
 
 def _plan_declared_items(
-    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
+    declared_definitions: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
 ) -> Iterator[ItemChange | RetainedItem]:
-    for (kind, key), definition in declared.items():
+    for (kind, key), definition in declared_definitions.items():
         item = comparison.stored_items.get((kind, key))
         before, after = comparison.get_stored_and_planned_definition(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
@@ -331,7 +338,9 @@ def _plan_declared_items(
             yield ItemChange(kind, key, before, after)
 
 
-def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
+def _build_constraints(
+    declared_definitions: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
+) -> ApiItemConstraints:
     """Build the constraints on a workspace document's changes that result from items which stay in the catalog.
 
     Items that the API created stay. An item that stays can prevent the change or removal of another item, which then
@@ -339,22 +348,28 @@ def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _C
     """
     constraints = ApiItemConstraints(comparison.stored_items.values(), comparison.existing)
     others = [key for key, item in comparison.stored_items.items() if item.origin is ItemOrigin.DECLARED]
-    others += [key for key in declared if key[0] == ItemKind.DATA_STORE and key not in comparison.stored_items]
+    others += [
+        key for key in declared_definitions if key[0] == ItemKind.DATA_STORE and key not in comparison.stored_items
+    ]
     while True:
-        remaining = [key for key in others if not _retain_if_conflicting(key, declared, comparison, constraints)]
+        remaining = [
+            key
+            for key in others
+            if not _try_retain_conflicting_item(key, declared_definitions, comparison, constraints)
+        ]
         if len(remaining) == len(others):
             return constraints
         others = remaining
 
 
-def _retain_if_conflicting(
+def _try_retain_conflicting_item(
     item_id: ItemId,
-    declared: Mapping[ItemId, dict[str, Any]],
+    declared_definitions: Mapping[ItemId, dict[str, Any]],
     comparison: _Comparison,
     constraints: ApiItemConstraints,
 ) -> bool:
-    """Add an item to the constraints if a conflict prevents its change or removal; return whether there is one."""
-    item, definition = comparison.stored_items.get(item_id), declared.get(item_id)
+    """Add an item to the constraints if a conflict prevents its change or removal; return False without a conflict."""
+    item, definition = comparison.stored_items.get(item_id), declared_definitions.get(item_id)
     if definition is None:
         conflict = constraints.find_removal_conflict(*item_id)
     else:
@@ -363,17 +378,17 @@ def _retain_if_conflicting(
     if conflict is None:
         return False
     if item is not None:
-        constraints.add(item)
+        constraints.add_retained_item(item)
     if item_id[0] == ItemKind.DATA_STORE and definition is not None:
         constraints.record_omitted_databases(item_id[1], definition)
     return True
 
 
 def _plan_undeclared_items(
-    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
+    declared_definitions: Mapping[ItemId, dict[str, Any]], comparison: _Comparison, constraints: ApiItemConstraints
 ) -> Iterator[ItemChange | RetainedItem]:
     for (kind, key), item in comparison.stored_items.items():
-        if (kind, key) in declared or kind in UNDECLARED:
+        if (kind, key) in declared_definitions or kind in UNDECLARED:
             continue
         if item.origin is ItemOrigin.API:
             yield RetainedItem(kind, key, "created through the API", conflict=False)
@@ -399,9 +414,9 @@ def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (definition or {}).items() if name != "rejection"}
 
 
-def _retain_decision_if_unchanged(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    if before is None or definition["approval"] is not None:
-        return definition
-    decisions = {name: before[name] for name in ("approval", "rejection") if name in before}
-    decided = definition | decisions
-    return decided if decided == before else definition
+def _copy_stored_decision_if_unchanged(declared: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+    if stored is None or declared["approval"] is not None:
+        return declared
+    decisions = {name: stored[name] for name in ("approval", "rejection") if name in stored}
+    decided = declared | decisions
+    return decided if decided == stored else declared

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,7 +22,7 @@ from shared.catalog.document_nodes import LineIndex, LocatedValues
 from shared.catalog.document_parsers import parse_json_document, parse_yaml
 from shared.catalog.fields import DECLARED
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem
+from shared.catalog.problems import MAX_PROBLEMS, DocumentError, DocumentPath, Problem, Violation
 from shared.catalog.sections import Sections
 from shared.validation.names import find_nearest_name
 from shared.validation.validation_messages import (
@@ -30,7 +30,7 @@ from shared.validation.validation_messages import (
     remove_redundant_errors,
     reword_pydantic_error,
 )
-from shared.validation.value_counts import count_values
+from shared.validation.value_counts import count_json_values
 
 ITEMS_AT_ONCE: Final = 100
 MAX_ITEM_VALUES: Final = 20_000
@@ -47,12 +47,14 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
     lists: dict[str, tuple[Any, ...]] = {}
     for name, (attribute, adapter) in _build_list_validators().items():
         if isinstance(fields.get(name), list):
-            lists[attribute] = _validate_items(name, fields[name], adapter, errors)
+            lists[attribute] = _list_valid_items_and_add_errors(name, fields[name], adapter, errors)
     head = {
         name: [] if isinstance(value, list) and name in _build_list_validators() else value
         for name, value in _limit_unknown_fields(fields).items()
     }
-    if too_large := [_build_size_error((name,)) for name, value in head.items() if _is_too_large(value)]:
+    if too_large := [
+        _build_too_many_values_error((name,)) for name, value in head.items() if _has_too_many_values(value)
+    ]:
         return None, (too_large + errors)[:MAX_PROBLEMS]
     try:
         document = WorkspaceDocument.model_validate_json(
@@ -77,25 +79,25 @@ def _limit_unknown_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: fields[name] for name in fields if name in known} | dict.fromkeys(unknown)
 
 
-def _is_too_large(value: Any) -> bool:
-    return count_values(value, MAX_ITEM_VALUES) > MAX_ITEM_VALUES
+def _has_too_many_values(value: Any) -> bool:
+    return count_json_values(value, MAX_ITEM_VALUES) > MAX_ITEM_VALUES
 
 
-def _build_size_error(location: Path) -> ErrorDetails:
+def _build_too_many_values_error(location: DocumentPath) -> ErrorDetails:
     message = f"must have at most {MAX_ITEM_VALUES} values, including those in nested arrays and objects"
     return {"type": "too_many_values", "loc": location, "msg": message, "input": None}
 
 
-def _validate_items(
-    name: str, items: list[Any], adapter: TypeAdapter[tuple[Any, ...]], errors: list[ErrorDetails]
+def _list_valid_items_and_add_errors(
+    list_name: str, items: list[Any], adapter: TypeAdapter[tuple[Any, ...]], errors: list[ErrorDetails]
 ) -> tuple[Any, ...]:
     """Return the valid items of a list; append the errors of the invalid items to ``errors``."""
     valid: list[Any] = []
     for start, batch in _iterate_batches_with_first_index(items):
         if len(errors) >= MAX_PROBLEMS:
             break
-        if len(batch) == 1 and _is_too_large(batch[0]):
-            errors.append(_build_size_error((name, start)))
+        if len(batch) == 1 and _has_too_many_values(batch[0]):
+            errors.append(_build_too_many_values_error((list_name, start)))
             continue
         try:
             valid += adapter.validate_json(
@@ -104,7 +106,7 @@ def _validate_items(
         except ValidationError as error:
             for detail in _list_error_details(error)[: MAX_PROBLEMS - len(errors)]:
                 index, *rest = detail["loc"]
-                errors.append({**detail, "loc": (name, start + int(index), *rest)})
+                errors.append({**detail, "loc": (list_name, start + int(index), *rest)})
     return tuple(valid)
 
 
@@ -116,7 +118,7 @@ def _iterate_batches_with_first_index(items: list[Any]) -> Iterator[tuple[int, l
     batch: list[Any] = []
     values = start = 0
     for index, item in enumerate(items):
-        count = count_values(item, MAX_ITEM_VALUES)
+        count = count_json_values(item, MAX_ITEM_VALUES)
         if batch and (len(batch) == ITEMS_AT_ONCE or values + count > MAX_ITEM_VALUES):
             yield start, batch
             batch, values, start = [], 0, index
@@ -132,13 +134,20 @@ def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False) if any(detail["type"] == "enum" for detail in found) else found
 
 
+class _ListValidator(NamedTuple):
+    """Validator of a list of the workspace document, and the list's attribute in the model."""
+
+    attribute: str
+    adapter: TypeAdapter[tuple[Any, ...]]
+
+
 @cache
-def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, ...]]]]:
-    """Return the attribute and the validator of each list of a workspace document, by the list's name in JSON.
+def _build_list_validators() -> Mapping[str, _ListValidator]:
+    """Return the validator of each list of a workspace document, by the list's name in JSON.
 
     For example, ``warmQueries`` has the attribute ``warm_queries``.
     """
-    adapters: dict[str, tuple[str, TypeAdapter[tuple[Any, ...]]]] = {}
+    adapters: dict[str, _ListValidator] = {}
     for attribute, field in WorkspaceDocument.model_fields.items():
         kind: Any = field.annotation
         if (
@@ -146,7 +155,7 @@ def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, .
             and isinstance(get_args(kind)[0], type)
             and issubclass(get_args(kind)[0], BaseModel)
         ):
-            adapters[field.alias or attribute] = attribute, TypeAdapter(kind)
+            adapters[field.alias or attribute] = _ListValidator(attribute, TypeAdapter(kind))
     return adapters
 
 
@@ -169,17 +178,17 @@ class LoadedDocument:
     document: WorkspaceDocument
     values: LocatedValues
 
-    def build_located_error(self, findings: Iterable[tuple[Path, str]], code: str = "") -> DocumentError:
+    def build_located_error(self, violations: Iterable[Violation], error_code: str = "") -> DocumentError:
         """Build an error, with positions in the text, from rule violations that were found after loading the document.
 
         Args:
-            findings: at least one pair of a path in the document and an error message.
-            code: error code of the reply over HTTPS; empty for the usual code of an invalid document.
+            violations: at least one pair of a path in the document and an error message.
+            error_code: error code of the reply over HTTPS; empty for the usual code of an invalid document.
         """
-        return DocumentError([self.values.build_problem(path, rule) for path, rule in findings], code)
+        return DocumentError([self.values.build_problem(path, rule) for path, rule in violations], error_code)
 
 
-def decode_document(content: bytes, source: str) -> str:
+def decode_document(content: bytes, source_name: str) -> str:
     """Decode the UTF-8 text of a workspace document.
 
     Raises:
@@ -191,21 +200,21 @@ def decode_document(content: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         text = encoded[: error.start].decode()
         line, column = LineIndex(text).get_line_and_column(len(text))
-        raise DocumentError([Problem(source, line, column, "", "the text is not UTF-8")]) from None
+        raise DocumentError([Problem(source_name, line, column, "", "the text is not UTF-8")]) from None
 
 
-def load_document(text: str, source: str) -> WorkspaceDocument:
+def load_document(text: str, source_name: str) -> WorkspaceDocument:
     """Parse and validate a workspace document in YAML.
 
     Raises:
         DocumentError: the same errors as :func:`load_located_document`.
     """
-    return load_located_document(text, source).document
+    return load_located_document(text, source_name).document
 
 
 def load_located_document(
     text: str,
-    source: str,
+    source_name: str,
     text_format: DocumentFormat = DocumentFormat.YAML,
     *,
     checks_new_items: bool = True,
@@ -215,7 +224,7 @@ def load_located_document(
 
     Args:
         text: text of the document.
-        source: file name in the error messages.
+        source_name: file name in the error messages.
         text_format: format of the text.
         checks_new_items: True to check also the rules from which stored items are exempt, as if no item was stored.
         defaults: top-level properties. All are added if the document has none of them; otherwise none is added.
@@ -225,7 +234,7 @@ def load_located_document(
             that has a syntax error or that exceeds a limit has one problem only.
     """
     parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
-    located = LocatedValues(parse(text, source), source, text)
+    located = LocatedValues(parse(text, source_name), source_name, text)
     try:
         return LoadedDocument(_validate_values(located, defaults, checks_new_items=checks_new_items), located)
     except DocumentError:
@@ -243,7 +252,7 @@ def _validate_values(
     reported = {problem.field for problem in problems}
     document, errors = validate_document(data)
     problems |= dict.fromkeys(
-        problem for problem in _convert_to_problems(errors, located) if problem.field not in reported
+        problem for problem in _problems_from_pydantic_errors(errors, located) if problem.field not in reported
     )
     if len(errors) >= MAX_PROBLEMS or len(problems) >= MAX_PROBLEMS:
         # Not all items were validated, so the rules between them cannot be checked.
@@ -260,12 +269,12 @@ def _validate_values(
     return document
 
 
-def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
+def _problems_from_pydantic_errors(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
     """Convert pydantic's errors to problems with positions.
 
     All errors at one path become one problem, because pydantic reports a value once for each type of a union.
     """
-    messages: dict[Path, list[str]] = {}
+    messages: dict[DocumentPath, list[str]] = {}
     unknown = {
         located.drop_missing_path_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"
     }
@@ -276,13 +285,13 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
         if (message := _format_pydantic_error(detail)) not in texts:
             texts.append(message)
     for path, texts in messages.items():
-        yield located.build_problem(path, "; ".join(texts), of_name=path in unknown)
+        yield located.build_problem(path, "; ".join(texts), at_field_name=path in unknown)
 
 
 def _format_pydantic_error(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "extra_forbidden":
-            suggestion = suggest_field(detail["loc"])
+            suggestion = find_similar_field(detail["loc"])
             return f"is not a known field; did you mean {suggestion}?" if suggestion else "is not a known field"
         case "model_type" | "dict_type":
             return "must be a mapping of fields"
@@ -295,23 +304,23 @@ def _get_error_context(detail: ErrorDetails) -> Mapping[str, Any]:
     return detail.get("ctx", {})
 
 
-def suggest_field(location: Path) -> str | None:
+def find_similar_field(unknown_field_path: DocumentPath) -> str | None:
     """Return the known field whose name is most similar to an unknown field's name; None if no name is similar.
 
     Args:
-        location: pydantic's location of the unknown field, including union tags.
+        unknown_field_path: pydantic's location of the unknown field, including union tags.
     """
-    return find_nearest_name(str(location[-1]), _list_known_fields(location[:-1]))
+    return find_nearest_name(str(unknown_field_path[-1]), _list_known_fields(unknown_field_path[:-1]))
 
 
-def _list_known_fields(location: Path) -> list[str]:
+def _list_known_fields(location: DocumentPath) -> list[str]:
     schema: dict[str, Any] = _load_document_schema()
     for step in location:
-        schema = _find_subschema(_resolve_schema_reference(schema), step)
+        schema = _get_subschema_or_empty(_resolve_schema_reference(schema), step)
     return list(_resolve_schema_reference(schema).get("properties", {}))
 
 
-def _find_subschema(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
+def _get_subschema_or_empty(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
     """Return the JSON schema of a property, list item or union branch within a schema; empty if there is none."""
     found: dict[str, Any] = {}
     if isinstance(step, int):

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
-from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem, format_path
+from shared.catalog.problems import MAX_PROBLEMS, DocumentError, DocumentPath, Problem, format_path
 
 MAX_CHARACTERS: Final = 16 * 1024 * 1024
 MAX_NODES: Final = 300_000
@@ -61,7 +61,7 @@ class Node:
     entries: "list[tuple[Node, Node]] | None" = None
 
 
-def release_nodes(nodes: list[Node]) -> None:
+def free_syntax_trees(nodes: list[Node]) -> None:
     """Free syntax trees node by node, because freeing a large tree in one call would block all other threads.
 
     Args:
@@ -112,19 +112,21 @@ class LocatedValues:
         Call this in a worker thread, because a large tree takes time.
         """
         self._indexes.clear()
-        release_nodes([self._root])
+        free_syntax_trees([self._root])
 
-    def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
+    def build_problem(self, path: DocumentPath, message: str, *, at_field_name: bool = False) -> Problem:
         """Build a problem at the position of a value, or of the closest parent if the value is missing.
 
         Args:
             path: keys and list indexes from the root of the document to the value.
             message: the violated rule.
-            of_name: True for the position of the field's name; False for the position of its value.
+            at_field_name: True for the position of the field's name; False for the position of its value.
         """
-        return self._build_problem_at(self._find_deepest_existing_node(path, of_name=of_name), path, message)
+        return self._build_problem_at(
+            self._find_deepest_existing_node(path, at_field_name=at_field_name), path, message
+        )
 
-    def drop_missing_path_steps(self, path: Path, *, keep_missing_field: bool = True) -> Path:
+    def drop_missing_path_steps(self, path: DocumentPath, *, keep_missing_field: bool = True) -> DocumentPath:
         """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
 
         Args:
@@ -133,7 +135,7 @@ class LocatedValues:
         """
         node, steps = self._root, []
         for index, step in enumerate(path):
-            entry = self._find_entry(node, step)
+            entry = self._find_key_and_value_node(node, step)
             if entry is not None:
                 node = entry[1]
             elif not keep_missing_field or index < len(path) - 1 or node.entries is None:
@@ -141,7 +143,7 @@ class LocatedValues:
             steps.append(step)
         return tuple(steps)
 
-    def _node_to_json_value(self, node: Node, path: Path, depth: int) -> Any:
+    def _node_to_json_value(self, node: Node, path: DocumentPath, depth: int) -> Any:
         self._visited += 1
         if depth > MAX_DEPTH or self._visited > MAX_NODES:
             raise DocumentError([self._build_problem_at(node, path[:1], TOO_MANY_ALIASES)])
@@ -152,7 +154,7 @@ class LocatedValues:
         read = None if node.text is None else _SCALARS.get(node.tag)
         try:
             if read is not None and node.text is not None:
-                _check_scalar_text(node.tag, node.text)
+                _check_scalar_text_fits_tag(node.tag, node.text)
                 return read(node.text)
             rule = f"the YAML tag {node.tag} is not supported"
         except ValueError as error:
@@ -160,12 +162,14 @@ class LocatedValues:
         self._add_problem(node, path, rule)
         return None
 
-    def _add_problem(self, node: Node, path: Path, message: str) -> None:
+    def _add_problem(self, node: Node, path: DocumentPath, message: str) -> None:
         self.problems.append(self._build_problem_at(node, path, message))
         if len(self.problems) >= MAX_PROBLEMS:
             raise DocumentError(self.problems)
 
-    def _entries_to_json_object(self, entries: list[tuple[Node, Node]], path: Path, depth: int) -> dict[str, Any]:
+    def _entries_to_json_object(
+        self, entries: list[tuple[Node, Node]], path: DocumentPath, depth: int
+    ) -> dict[str, Any]:
         read: dict[str, Any] = {}
         first: dict[str, Node] = {}
         for key, value in entries:
@@ -179,21 +183,21 @@ class LocatedValues:
                 read[key.text] = self._node_to_json_value(value, (*path, key.text), depth + 1)
         return read
 
-    def _find_deepest_existing_node(self, path: Path, *, of_name: bool) -> Node:
+    def _find_deepest_existing_node(self, path: DocumentPath, *, at_field_name: bool) -> Node:
         """Return the node of the last step of a path that the document contains.
 
-        For a text, number, boolean or null, this is the node of its value; otherwise, or if ``of_name``, that of its
-        name.
+        For a text, number, boolean or null, this is the node of its value; otherwise, or if ``at_field_name``, that of
+        its name.
         """
         node = place = self._root
         for step in path:
-            entry = self._find_entry(node, step)
+            entry = self._find_key_and_value_node(node, step)
             if entry is not None:
                 key, node = entry
-                place = node if node.text is not None and not of_name else key
+                place = node if node.text is not None and not at_field_name else key
         return place
 
-    def _find_entry(self, node: Node, step: str | int) -> tuple[Node, Node] | None:
+    def _find_key_and_value_node(self, node: Node, step: str | int) -> tuple[Node, Node] | None:
         """Return the key node and the value node of the next step of a path; None if the node lacks this step.
 
         For a list item, the item is the key node and the value node.
@@ -207,7 +211,7 @@ class LocatedValues:
             self._indexes[id(node)] = {key.text: (key, value) for key, value in reversed(node.entries)}
         return self._indexes[id(node)].get(step)
 
-    def _build_problem_at(self, node: Node, path: Path, message: str) -> Problem:
+    def _build_problem_at(self, node: Node, path: DocumentPath, message: str) -> Problem:
         return Problem(self._source, *self._get_line_and_column_of_node(node), format_path(path), message)
 
     def _get_line_and_column_of_node(self, node: Node) -> tuple[int, int]:
@@ -237,7 +241,7 @@ class LineIndex:
         return line + self._text.count("\n", start, offset), offset - newline
 
 
-def _check_scalar_text(tag: str, text: str) -> None:
+def _check_scalar_text_fits_tag(tag: str, text: str) -> None:
     pattern = SCALAR_PATTERNS.get(tag)
     if pattern is not None and pattern.match(text) is None:
         raise ValueError(f"the text does not fit the YAML tag {tag}")

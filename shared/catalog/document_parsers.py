@@ -25,7 +25,7 @@ from shared.catalog.document_nodes import (
     TOO_MANY_ALIASES,
     LineIndex,
     Node,
-    release_nodes,
+    free_syntax_trees,
 )
 from shared.catalog.problems import DocumentError, Problem
 
@@ -50,35 +50,35 @@ for _kind, _first in (
         CoreSchema.yaml_implicit_resolvers.setdefault(_character, []).append(_resolver)
 
 
-def parse_yaml(text: str, source: str) -> Node:
+def parse_yaml(text: str, source_name: str) -> Node:
     """Parse a YAML text with one document and return the root of its syntax tree.
 
     Args:
         text: YAML text.
-        source: file name in the error messages.
+        source_name: file name in the error messages.
 
     Raises:
         DocumentError: if the text is not YAML, is empty, has several documents, or exceeds a limit.
     """
     if len(text) > MAX_CHARACTERS:
-        raise _build_error_at_mark(source, None, f"the document is longer than {MAX_CHARACTERS} characters")
+        raise _build_error_at_mark(source_name, None, f"the document is longer than {MAX_CHARACTERS} characters")
     unfinished: list[Node] = []
     try:
-        root = _Composer(text, source, unfinished).compose_document()
+        root = _Composer(text, source_name, unfinished).compose_document()
     except yaml.MarkedYAMLError as error:
         raise _build_error_at_mark(
-            source, error.problem_mark or error.context_mark, _describe_yaml_error(error)
+            source_name, error.problem_mark or error.context_mark, _describe_yaml_error(error)
         ) from None
     except yaml.YAMLError as error:
-        raise _build_invalid_character_error(text, source, error) from None
+        raise _build_invalid_character_error(text, source_name, error) from None
     except UnicodeEncodeError as error:
         raise _build_error_at_index(
-            text, source, error.start, "the text has an unpaired surrogate, which is not a character"
+            text, source_name, error.start, "the text has an unpaired surrogate, which is not a character"
         ) from None
     finally:
-        release_nodes(unfinished)
+        free_syntax_trees(unfinished)
     if root is None:
-        raise _build_error_at_mark(source, None, "the document is empty")
+        raise _build_error_at_mark(source_name, None, "the document is empty")
     return root
 
 
@@ -124,7 +124,7 @@ class _Composer:
         # There is an event for each value, and `type` is faster than `isinstance`; the classes have no subclasses.
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._resolve_alias(event)
+            return self._get_node_of_alias(event)
         self._expanded += 1
         if kind is yaml.ScalarEvent:
             mark = event.start_mark
@@ -166,7 +166,7 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
 
-    def _resolve_alias(self, event: Any) -> Node:
+    def _get_node_of_alias(self, event: Any) -> Node:
         self._aliases += 1
         if self._aliases > MAX_ALIASES:
             raise self._build_error(event, f"the document has more than {MAX_ALIASES} aliases")
@@ -203,23 +203,23 @@ def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
     return ", ".join(part for part in (error.context, error.problem) if part) or "the text is not YAML"
 
 
-def _build_error_at_mark(source: str, mark: yaml.Mark | CMark | None, message: str) -> DocumentError:
+def _build_error_at_mark(source_name: str, mark: yaml.Mark | CMark | None, message: str) -> DocumentError:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    return DocumentError([Problem(source, line, column, "", message)])
+    return DocumentError([Problem(source_name, line, column, "", message)])
 
 
-def _build_invalid_character_error(text: str, source: str, error: yaml.YAMLError) -> DocumentError:
-    found = next((index for index, char in enumerate(text) if not _is_printable(char)), 0)
+def _build_invalid_character_error(text: str, source_name: str, error: yaml.YAMLError) -> DocumentError:
+    found = next((index for index, char in enumerate(text) if not _is_printable_in_yaml(char)), 0)
     reason = getattr(error, "reason", None) or "the text is not YAML"
-    return _build_error_at_index(text, source, found, str(reason))
+    return _build_error_at_index(text, source_name, found, str(reason))
 
 
-def _is_printable(char: str) -> bool:
+def _is_printable_in_yaml(char: str) -> bool:
     return char in "\t\n\r\x85" or "\x20" <= char <= "\x7e" or char >= "\xa0"
 
 
-def _build_error_at_index(text: str, source: str, index: int, message: str) -> DocumentError:
-    return DocumentError([Problem(source, *LineIndex(text).get_line_and_column(index), "", message)])
+def _build_error_at_index(text: str, source_name: str, index: int, message: str) -> DocumentError:
+    return DocumentError([Problem(source_name, *LineIndex(text).get_line_and_column(index), "", message)])
 
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
@@ -240,23 +240,27 @@ _AFTER_KEY: Final = re.compile(r"[ \t\n\r]*+:[ \t\n\r]*+")
 _AFTER_ITEM: Final = re.compile(r"[ \t\n\r]*+([,\]}])[ \t\n\r]*+")
 
 
-def parse_json_document(text: str, source: str) -> Node:
+def parse_json_document(text: str, source_name: str) -> Node:
     """Parse a JSON text; return the root of its syntax tree, whose nodes have offsets instead of lines and columns.
 
     Args:
         text: a single JSON value.
-        source: file name in the error messages.
+        source_name: file name in the error messages.
 
     Raises:
         DocumentError: if the text is not JSON or exceeds a limit.
     """
-    parser = _JsonParser(text, source)
+    parser = _JsonParser(text, source_name)
     if len(text) > MAX_CHARACTERS:
         raise parser.build_error(0, f"the document is longer than {MAX_CHARACTERS} characters")
     try:
         return parser.parse()
     finally:
         parser.release_unfinished_nodes()
+
+
+type EndOffset = int
+"""Offset of the first character after a parsed value."""
 
 
 class _JsonParser:
@@ -269,15 +273,15 @@ class _JsonParser:
 
     def release_unfinished_nodes(self) -> None:
         """Free the arrays and objects that were not complete when the parser found an error."""
-        release_nodes(self._unfinished)
+        free_syntax_trees(self._unfinished)
 
     def parse(self) -> Node:
-        start = self._skip_white_space(0)
+        start = self._find_position_after_white_space(0)
         if start == len(self._text):
             raise self.build_error(0, "the document is empty")
         root, end = self._parse_value(start, 0)
         self._unfinished.append(root)
-        end = self._skip_white_space(end)
+        end = self._find_position_after_white_space(end)
         if end < len(self._text):
             raise self.build_error(end, "not JSON: text follows the value")
         return self._unfinished.pop()
@@ -285,7 +289,7 @@ class _JsonParser:
     def build_error(self, position: int, message: str) -> DocumentError:
         return DocumentError([Problem(self._source, *LineIndex(self._text).get_line_and_column(position), "", message)])
 
-    def _skip_white_space(self, position: int) -> int:
+    def _find_position_after_white_space(self, position: int) -> int:
         found = _SPACE.match(self._text, position)
         return found.end() if found else position
 
@@ -294,7 +298,7 @@ class _JsonParser:
         if self._count > MAX_NODES:
             raise self.build_error(position, f"the document has more than {MAX_NODES} values")
 
-    def _parse_value(self, position: int, depth: int) -> tuple[Node, int]:
+    def _parse_value(self, position: int, depth: int) -> tuple[Node, EndOffset]:
         self._count_value_and_check_limit(position)
         found = _VALUE.match(self._text, position)
         if found is None:
@@ -313,7 +317,7 @@ class _JsonParser:
             return Node("int" if number.lstrip("-").isdigit() else "float", 0, position, number)
         return Node("null" if constant == "null" else "bool", 0, position, constant)
 
-    def _parse_string(self, position: int) -> tuple[Node, int]:
+    def _parse_string(self, position: int) -> tuple[Node, EndOffset]:
         """Parse a JSON string, which can contain escape sequences; return its node and the position after it."""
         if not self._text.startswith('"', position):
             raise self.build_error(position, "not JSON: a value is expected")
@@ -326,28 +330,28 @@ class _JsonParser:
             raise self.build_error(position, "a string has an unpaired surrogate, which is not a character") from None
         return Node("str", 0, position, text), end
 
-    def _parse_array(self, position: int, depth: int) -> tuple[Node, int]:
+    def _parse_array(self, position: int, depth: int) -> tuple[Node, EndOffset]:
         items: list[Node] = []
         self._unfinished.append(Node("seq", 0, position, items=items))
-        place = self._skip_white_space(position + 1)
+        place = self._find_position_after_white_space(position + 1)
         if self._text.startswith("]", place):
             return self._unfinished.pop(), place + 1
         while True:
             item, place = self._parse_value(place, depth)
             items.append(item)
-            place, is_last = self._parse_comma_or_closing_bracket(place, "]")
+            place, is_last = self._parse_separator_end_and_is_last(place, "]")
             if is_last:
                 return self._unfinished.pop(), place
 
-    def _parse_object(self, position: int, depth: int) -> tuple[Node, int]:
+    def _parse_object(self, position: int, depth: int) -> tuple[Node, EndOffset]:
         entries: list[tuple[Node, Node]] = []
         self._unfinished.append(Node("map", 0, position, entries=entries))
-        place = self._skip_white_space(position + 1)
+        place = self._find_position_after_white_space(position + 1)
         if self._text.startswith("}", place):
             return self._unfinished.pop(), place + 1
         while True:
             if found := _MEMBER.match(self._text, place):
-                entries.append(self._build_property(found))
+                entries.append(self._build_key_and_value_node(found))
                 place = found.end()
                 if found[5] == "}":
                     return self._unfinished.pop(), place
@@ -357,23 +361,25 @@ class _JsonParser:
             key, place = self._parse_value(place, depth)
             colon = _AFTER_KEY.match(self._text, place)
             if colon is None:
-                raise self.build_error(self._skip_white_space(place), "not JSON: a colon is expected")
+                raise self.build_error(self._find_position_after_white_space(place), "not JSON: a colon is expected")
             value, place = self._parse_value(colon.end(), depth)
             entries.append((key, value))
-            place, is_last = self._parse_comma_or_closing_bracket(place, "}")
+            place, is_last = self._parse_separator_end_and_is_last(place, "}")
             if is_last:
                 return self._unfinished.pop(), place
 
-    def _build_property(self, match: re.Match[str]) -> tuple[Node, Node]:
+    def _build_key_and_value_node(self, match: re.Match[str]) -> tuple[Node, Node]:
         self._count_value_and_check_limit(match.start())
         name, string, number, constant, _ = match.groups()
         start = match.start(2) - 1 if string is not None else max(match.start(3), match.start(4))
         key = Node("str", 0, match.start(), name)
         return key, self._build_scalar_node(start, string, number, constant)
 
-    def _parse_comma_or_closing_bracket(self, position: int, closing: str) -> tuple[int, bool]:
-        """Read a comma or a closing bracket; return the position after it, and True if it was a closing bracket."""
+    def _parse_separator_end_and_is_last(self, position: int, closing_bracket: str) -> tuple[EndOffset, bool]:
+        """Read a comma or a closing bracket; return the offset after it, and True if it was a closing bracket."""
         found = _AFTER_ITEM.match(self._text, position)
-        if found is None or found[1] not in (",", closing):
-            raise self.build_error(self._skip_white_space(position), f"not JSON: a comma or {closing} is expected")
-        return found.end(), found[1] == closing
+        if found is None or found[1] not in (",", closing_bracket):
+            raise self.build_error(
+                self._find_position_after_white_space(position), f"not JSON: a comma or {closing_bracket} is expected"
+            )
+        return found.end(), found[1] == closing_bracket

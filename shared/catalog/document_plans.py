@@ -2,17 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.catalog.change_rules import Caller, check_changes
-from shared.catalog.checks import Finding, check_new_member_ids
+from shared.catalog.checks import check_new_member_ids
 from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.problems import Violation
 from shared.catalog.sections import Sections
 from shared.catalog.signature_models import SignatureRequirement
 from shared.conditional_requests import Condition
@@ -55,7 +56,7 @@ class DocumentPlan:
 
 
 def plan_document(
-    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing_containers: Collection[str] = ()
+    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing_container_keys: Collection[str] = ()
 ) -> DocumentPlan:
     """Compare a workspace document with the stored catalog, and check that the caller may make the changes.
 
@@ -63,7 +64,7 @@ def plan_document(
         document: the workspace document to apply.
         stored: catalog before the changes.
         caller: the caller of the request.
-        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
+        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
             retained.
 
     Raises:
@@ -71,11 +72,12 @@ def plan_document(
             workspace; the errors of :func:`shared.catalog.change_rules.check_changes`.
     """
     declared = definitions_from_document(document)
-    tag = _compute_plan_tag(declared, stored, existing_containers)
+    tag = _compute_plan_tag(declared, stored, existing_container_keys)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _copy_stored_signatures(declared, stored_items)
-    drafts = _withdraw_approvals(declared, _list_queries_with_new_approval(declared, stored_items))
-    plan = plan_changes_of_definitions(declared, stored, drafts, existing_containers)
+    drafts = _list_lookups_of_queries_with_new_approval(declared, stored_items)
+    _withdraw_approvals(declared, drafts)
+    plan = plan_changes_of_definitions(declared, stored, drafts, existing_container_keys)
     check_changes(stored, plan.changes, caller)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
     last_changes = {
@@ -100,50 +102,52 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _copy_stored_signatures(declared, stored_items)
-    new = _list_queries_with_new_approval(declared, stored_items)
-    withdrawn = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
-    drafts = _withdraw_approvals(declared, withdrawn)
+    new = _list_lookups_of_queries_with_new_approval(declared, stored_items)
+    drafts = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
+    _withdraw_approvals(declared, drafts)
     plan = plan_changes_of_definitions(declared, stored, drafts)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _UNSIGNED, conflict=True) for key in sorted(drafts)]
     return CatalogPlan(plan.changes, (*plan.retained, *notes))
 
 
-def _copy_stored_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
+def _copy_stored_signatures(
+    declared_definitions: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+) -> None:
     """Add the stored signature to each declared approval that equals the stored approval except for the signature.
 
     The query's text and parameters must be unchanged, too. Without this step, a document that omits the signature would
     remove the stored signature, or would make the query a draft.
     """
-    for key in _list_approved_queries(declared):
-        definition, item = declared[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
+    for key in _list_approved_query_lookups(declared_definitions):
+        definition, item = declared_definitions[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
         before = {} if item is None else build_definition_with_defaults(item)
         stored = before.get("approval") or {}
         unsigned = {name: value for name, value in stored.items() if name != "signature"}
         is_same_text = all(definition[name] == before.get(name) for name in ("kql", "parameters"))
         if is_same_text and definition["approval"] == unsigned:
-            declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": stored}
+            declared_definitions[ItemKind.WARM_QUERY, key] = {**definition, "approval": stored}
 
 
-def _list_queries_with_new_approval(
-    declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+def _list_lookups_of_queries_with_new_approval(
+    declared_definitions: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
 ) -> list[str]:
     """Return the lookups (ids in URLs) of queries whose declared approval is not stored."""
-    return [key for key in _list_approved_queries(declared) if not _is_approval_stored(declared, stored_items, key)]
+    return [
+        key
+        for key in _list_approved_query_lookups(declared_definitions)
+        if not _is_query_approval_stored(declared_definitions, stored_items, key)
+    ]
 
 
-def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection[str]) -> frozenset[str]:
-    """Remove the approvals of the given queries from the declared definitions.
-
-    Return the lookups of the changed queries.
-    """
-    for key in keys:
-        definition = declared[ItemKind.WARM_QUERY, key]
-        declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": None}
-    return frozenset(keys)
+def _withdraw_approvals(declared_definitions: dict[ItemId, dict[str, Any]], query_lookups: Iterable[str]) -> None:
+    """Remove the approvals of the given queries from the declared definitions."""
+    for key in query_lookups:
+        definition = declared_definitions[ItemKind.WARM_QUERY, key]
+        declared_definitions[ItemKind.WARM_QUERY, key] = {**definition, "approval": None}
 
 
-def check_if_match_has_plan_tag(condition: Condition, tag: str) -> None:
-    """Check that the If-Match header of a request contains ``tag``, the entity tag of the current plan.
+def check_if_match_has_plan_tag(condition: Condition, plan_tag: str) -> None:
+    """Check that the If-Match header of a request contains ``plan_tag``, the entity tag of the current plan.
 
     Raises:
         WorkspaceError: PRECONDITION_REQUIRED ``PRECONDITION_REQUIRED`` if If-Match is missing or ``*``;
@@ -152,38 +156,45 @@ def check_if_match_has_plan_tag(condition: Condition, tag: str) -> None:
     if condition.match is None or condition.match.every:
         detail = "Send the `planTag` of a plan in the header If-Match."
         raise WorkspaceError(Kind.PRECONDITION_REQUIRED, "PRECONDITION_REQUIRED", detail)
-    if not condition.is_satisfied_by(tag):
+    if not condition.is_satisfied_by(plan_tag):
         detail = "The workspace or the document has changed since the plan; request a new plan."
         raise WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
-def find_undeclared_containers(
+class DatabaseKey(NamedTuple):
+    """Lookups (ids in URLs) of a database and of the data store that owns it."""
+
+    store_lookup: str
+    database_lookup: str
+
+
+def map_undeclared_container_names(
     document: WorkspaceDocument, stored: StoredCatalog
-) -> Mapping[tuple[str, str], Collection[str]]:
+) -> Mapping[DatabaseKey, Collection[str]]:
     """Return the containers that an earlier workspace document declared and that this document no longer declares.
 
     Returns:
-        Names of containers, by the lookups (ids in URLs) of their data store and database.
+        Names of containers, by their database.
     """
     declared = definitions_from_document(document).keys()
     stores = [item for item in stored.items if item.kind == ItemKind.DATA_STORE]
     owners = {database["lookup"]: store.key for store in stores for database in store.definition["databases"]}
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[DatabaseKey, list[str]] = {}
     for item in stored.items:
         database, _, name = item.key.partition("/")
         is_removed = item.kind == ItemKind.CONTAINER and item.origin is ItemOrigin.DECLARED
         if is_removed and (item.kind, item.key) not in declared and database in owners:
-            found.setdefault((owners[database], database), []).append(name)
+            found.setdefault(DatabaseKey(owners[database], database), []).append(name)
     return found
 
 
-def find_reserved_ids_of_new_members(document: WorkspaceDocument, stored: StoredCatalog) -> list[Finding]:
+def find_reserved_ids_of_new_members(document: WorkspaceDocument, stored: StoredCatalog) -> list[Violation]:
     """Return a violation for each new member whose id is reserved for audit events of the service."""
     members = {item.key for item in stored.items if item.kind == ItemKind.MEMBER}
     return list(check_new_member_ids(Sections.from_document(document), members))
 
 
-def find_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
+def find_lookups_of_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
     """Return the lookups (ids in URLs) of a workspace document's approved queries whose approval needs no new check.
 
     These are queries that are stored with equal text, parameters and approval, or were created through the API.
@@ -191,37 +202,41 @@ def find_queries_with_stored_approval(document: WorkspaceDocument, stored: Store
     declared = definitions_from_document(document)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     return frozenset(
-        key for key in _list_approved_queries(declared) if _is_approval_stored(declared, stored_items, key)
+        key for key in _list_approved_query_lookups(declared) if _is_query_approval_stored(declared, stored_items, key)
     )
 
 
-def _list_approved_queries(declared: Mapping[ItemId, Mapping[str, Any]]) -> list[str]:
+def _list_approved_query_lookups(declared_definitions: Mapping[ItemId, Mapping[str, Any]]) -> list[str]:
     return [
         key
-        for (kind, key), definition in declared.items()
+        for (kind, key), definition in declared_definitions.items()
         if kind == ItemKind.WARM_QUERY and definition["approval"] is not None
     ]
 
 
-def _is_approval_stored(
-    declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem], key: str
+def _is_query_approval_stored(
+    declared_definitions: Mapping[ItemId, Mapping[str, Any]],
+    stored_items: Mapping[ItemId, CatalogItem],
+    query_lookup: str,
 ) -> bool:
     """Return whether a stored query has the declared text, parameters and approval, or was created through the API."""
-    item = stored_items.get((ItemKind.WARM_QUERY, key))
+    item = stored_items.get((ItemKind.WARM_QUERY, query_lookup))
     if item is None or item.origin is ItemOrigin.API:
         return item is not None
-    definition, before = declared[ItemKind.WARM_QUERY, key], build_definition_with_defaults(item)
+    definition, before = declared_definitions[ItemKind.WARM_QUERY, query_lookup], build_definition_with_defaults(item)
     # The declared parameters are part of what runs, as the text is.
     return all(definition[name] == before.get(name) for name in ("kql", "parameters", "approval"))
 
 
 def _compute_plan_tag(
-    declared: Mapping[ItemId, Mapping[str, Any]], stored: StoredCatalog, existing_containers: Collection[str]
+    declared_definitions: Mapping[ItemId, Mapping[str, Any]],
+    stored: StoredCatalog,
+    existing_container_keys: Collection[str],
 ) -> str:
     digest = hashlib.sha256(f"{stored.version}\n".encode())
-    if existing_containers:
-        digest.update(json.dumps(sorted(existing_containers)).encode())
-    for (kind, key), definition in sorted(declared.items(), key=lambda entry: entry[0]):
+    if existing_container_keys:
+        digest.update(json.dumps(sorted(existing_container_keys)).encode())
+    for (kind, key), definition in sorted(declared_definitions.items(), key=lambda entry: entry[0]):
         digest.update(json.dumps([kind, key, definition], sort_keys=True).encode())
     for item in stored.items:
         state = [item.kind, item.key, item.origin, format_rfc3339(item.updated_at), item.edited_by]

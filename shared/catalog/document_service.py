@@ -11,7 +11,7 @@ from shared.catalog.document_plans import (
     DocumentPlan,
     check_if_match_has_plan_tag,
     find_reserved_ids_of_new_members,
-    find_undeclared_containers,
+    map_undeclared_container_names,
     plan_document,
 )
 from shared.catalog.export import export_document
@@ -117,7 +117,9 @@ class DocumentService:
 
     async def _find_existing_containers(self, loaded: LoadedDocument, stored: StoredCatalog) -> frozenset[str]:
         """Return the keys of stored containers that the document does not declare and that exist in their account."""
-        removed = await self._runtime.run_in_thread_if_large(LARGE, find_undeclared_containers, loaded.document, stored)
+        removed = await self._runtime.run_in_thread_if_large(
+            LARGE, map_undeclared_container_names, loaded.document, stored
+        )
         existing: set[str] = set()
         for (store, database), names in removed.items():
             found = set(await self._list_containers(store, database))

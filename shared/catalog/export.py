@@ -37,7 +37,7 @@ def export_document(stored: StoredCatalog) -> dict[str, Any]:
     for item in stored.items:
         if item.kind in SECTIONS:
             document[SECTIONS[item.kind]].append(_export_item(item))
-    _add_containers(document["dataStores"], stored)
+    _add_stored_containers_to_data_stores(document["dataStores"], stored)
     return document
 
 
@@ -60,7 +60,7 @@ def _export_item(item: CatalogItem) -> dict[str, Any]:
     return definition
 
 
-def _add_containers(data_stores: list[dict[str, Any]], stored: StoredCatalog) -> None:
+def _add_stored_containers_to_data_stores(data_stores: list[dict[str, Any]], stored: StoredCatalog) -> None:
     by_database: dict[str, list[dict[str, Any]]] = {}
     for item in stored.items:
         if item.kind == ItemKind.CONTAINER:

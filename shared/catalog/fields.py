@@ -15,7 +15,7 @@ from pydantic import (
 
 from shared.provenance.ports import ServiceUser
 from shared.timestamps import format_rfc3339, parse_rfc3339
-from shared.validation.names import MAX_NAME, find_id_error, to_identity_key, validate_name
+from shared.validation.names import MAX_NAME, find_id_error, require_valid_name, to_identity_key
 from shared.validation.validation_messages import JSON_POINTER_PATTERN
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
@@ -33,7 +33,7 @@ disappear because its name violates a newer rule.
 
 
 def _validate_declared_name(text: str, info: ValidationInfo) -> str:
-    return validate_name(text) if info.context == DECLARED else text
+    return require_valid_name(text) if info.context == DECLARED else text
 
 
 PrintableText = Annotated[str, AfterValidator(_validate_declared_name)]
@@ -56,22 +56,24 @@ MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), 
 """Id of a member, which is part of URLs; the rules for ids apply to loaded documents, but not to stored items."""
 
 
-def find_reserved_id_error(text: str) -> str | None:
+def find_reserved_id_error(member_id: str) -> str | None:
     """Return an error message for a member id under which the service itself records audit events; None otherwise.
 
     The rule applies to new members only: stored members keep their ids.
     """
-    user = to_identity_key(text)
+    user = to_identity_key(member_id)
     if user not in ServiceUser:
         return None
     return f"must not be {user}, in any letter case, because the service records its own audit events as this user"
 
 
-def _parse_instant(value: object) -> object:
+def _parse_instant_if_text(value: object) -> object:
     return parse_rfc3339(value) if isinstance(value, str) else value
 
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_parse_instant), PlainSerializer(format_rfc3339, when_used="json")]
+Instant = Annotated[
+    AwareDatetime, BeforeValidator(_parse_instant_if_text), PlainSerializer(format_rfc3339, when_used="json")
+]
 
 
 class Model(BaseModel):

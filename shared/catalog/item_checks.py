@@ -18,30 +18,36 @@ EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENC
 
 def find_connection_errors(connection: Connection) -> list[FieldError]:
     """Return an error for each contradiction between fields of a connection, such as ``eventHub`` of a simulator."""
-    return _find_item_errors(replace(EMPTY, connections=((0, connection),)), 2)
+    return _find_errors_of_single_item(replace(EMPTY, connections=((0, connection),)), 2)
 
 
-def find_surface_errors(surface: Surface, connections: Iterable[str]) -> list[FieldError]:
+def find_surface_errors(surface: Surface, connection_lookups: Iterable[str]) -> list[FieldError]:
     """Return the errors of a surface (group of connections), such as unknown connections.
 
     Args:
         surface: a surface with valid fields.
-        connections: lookups (ids in URLs) of the existing connections.
+        connection_lookups: lookups (ids in URLs) of the existing connections.
     """
-    known = {**EMPTY.declared_keys, "connections": frozenset(connections)}
-    return _find_item_errors(replace(EMPTY, surfaces=((0, surface),), declared_keys=known), 2)
+    known = {**EMPTY.declared_keys, "connections": frozenset(connection_lookups)}
+    return _find_errors_of_single_item(replace(EMPTY, surfaces=((0, surface),), declared_keys=known), 2)
 
 
-def find_alert_rule_errors(rule: AlertRule, connections: Iterable[str], surfaces: Iterable[str]) -> list[FieldError]:
+def find_alert_rule_errors(
+    rule: AlertRule, connection_lookups: Iterable[str], surface_lookups: Iterable[str]
+) -> list[FieldError]:
     """Return the errors of an alert rule, such as unknown connections or contradictory fields.
 
     Args:
         rule: a rule with valid fields.
-        connections: lookups (ids in URLs) of the existing connections.
-        surfaces: lookups (ids in URLs) of the existing surfaces (groups of connections).
+        connection_lookups: lookups (ids in URLs) of the existing connections.
+        surface_lookups: lookups (ids in URLs) of the existing surfaces (groups of connections).
     """
-    known = {**EMPTY.declared_keys, "connections": frozenset(connections), "surfaces": frozenset(surfaces)}
-    return _find_item_errors(replace(EMPTY, alert_rules=((0, rule),), declared_keys=known), 2)
+    known = {
+        **EMPTY.declared_keys,
+        "connections": frozenset(connection_lookups),
+        "surfaces": frozenset(surface_lookups),
+    }
+    return _find_errors_of_single_item(replace(EMPTY, alert_rules=((0, rule),), declared_keys=known), 2)
 
 
 def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) -> list[FieldError]:
@@ -49,17 +55,17 @@ def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) 
     head = WorkspaceDocument(
         workspace=workspace, tier=settings.tier, limits=settings.limits, policies=settings.policies
     )
-    return _find_item_errors(replace(EMPTY, head=head), 0)
+    return _find_errors_of_single_item(replace(EMPTY, head=head), 0)
 
 
-def _find_item_errors(sections: Sections, depth: int) -> list[FieldError]:
+def _find_errors_of_single_item(sections: Sections, item_path_length: int) -> list[FieldError]:
     """Return the errors of a workspace document that has only one item, with field paths relative to the item.
 
     The search ends after one error more than an error reply lists.
 
     Args:
         sections: sections of a document that contain only the item.
-        depth: number of steps from the root of a workspace document to the item.
+        item_path_length: number of steps from the root of a workspace document to the item.
     """
     found = islice(check_sections(sections), MAX_LISTED + 1)
-    return [FieldError(format_path(path[depth:]), rule) for path, rule in found]
+    return [FieldError(format_path(path[item_path_length:]), rule) for path, rule in found]

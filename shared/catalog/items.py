@@ -91,9 +91,9 @@ def to_definition(model: Model) -> dict[str, Any]:
     return definition
 
 
-def build_container_key(database: str, name: str) -> str:
-    """Build the catalog key of a container's record: ``{lookup (id in URLs) of the database}/{name}``."""
-    return f"{database}/{name}"
+def build_container_key(database_lookup: str, container_name: str) -> str:
+    """Build the catalog key of a container's record: ``{database_lookup}/{container_name}``."""
+    return f"{database_lookup}/{container_name}"
 
 
 def definitions_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
@@ -101,10 +101,10 @@ def definitions_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[
 
     Containers are separate items, so that containers created through the API can belong to a declared database.
     """
-    return {(kind, key): to_definition(model) for kind, key, model in _iterate_item_models(document)}
+    return {(kind, key): to_definition(model) for kind, key, model in _iterate_kinds_keys_and_models(document)}
 
 
-def _iterate_item_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
+def _iterate_kinds_keys_and_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
     yield ItemKind.WORKSPACE, SINGLETON_KEY, document.workspace
     settings = WorkspaceSettings(tier=document.tier, limits=document.limits, policies=document.policies)
     yield ItemKind.SETTINGS, SINGLETON_KEY, settings

@@ -137,17 +137,17 @@ def check_query_restrictions(kql: str) -> None:
         raise _build_restriction_error(
             kql, separator.start(), "lines must end with LF or CRLF; other line separators are not allowed"
         )
-    text = mask_literals(kql)
-    _check_typed_literals(kql, text)
-    _check_quoted_calls(kql, text)
-    _check_strings(kql, text)
-    _check_tokens(kql, text.encode("ascii", "replace").lower().decode("ascii"))
+    masked_kql = mask_literals(kql)
+    _reject_ambiguous_typed_literals(kql, masked_kql)
+    _reject_forbidden_calls_by_quoted_name(kql, masked_kql)
+    _reject_raw_table_name_in_strings(kql, masked_kql)
+    _reject_forbidden_tokens(kql, masked_kql.encode("ascii", "replace").lower().decode("ascii"))
 
 
-def _check_tokens(kql: str, text: str) -> None:
-    tokens = _TOKEN.findall(text)
+def _reject_forbidden_tokens(kql: str, masked_kql: str) -> None:
+    tokens = _TOKEN.findall(masked_kql)
     if tokens[:2] == ["-", "-"]:
-        raise _build_restriction_error(kql, _find_token_start(text, 0), _SQL)
+        raise _build_restriction_error(kql, _find_token_offset(masked_kql, 0), _SQL)
     # Most tokens are only compared with two sets, so that a text of maximum length takes a few milliseconds.
     pairs = zip([";", *tokens], tokens, strict=False)
     suspects = [
@@ -158,10 +158,10 @@ def _check_tokens(kql: str, text: str) -> None:
     for index in suspects:
         if _get_token(tokens, index - 1, ";") in _BEFORE_STATEMENT and (rule := _find_statement_error(tokens, index)):
             code = "QUERY_NOT_READ_ONLY" if tokens[index] == "." else "QUERY_INVALID"
-            raise _build_restriction_error(kql, _find_token_start(text, index), rule, code)
+            raise _build_restriction_error(kql, _find_token_offset(masked_kql, index), rule, code)
         check = _CHECKS.get(tokens[index])
         if check and (rule := check(tokens, index)):
-            raise _build_restriction_error(kql, _find_token_start(text, index), rule)
+            raise _build_restriction_error(kql, _find_token_offset(masked_kql, index), rule)
 
 
 def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
@@ -203,11 +203,11 @@ def _find_index_after_dotted_name(tokens: Sequence[str], index: int) -> int:
     return index + 3 if _get_token(tokens, index + 1) == "." else index + 1
 
 
-def _find_call_error(tokens: Sequence[str], index: int) -> str | None:
+def _find_forbidden_call_error(tokens: Sequence[str], index: int) -> str | None:
     return f"{tokens[index]}() {_OUTSIDE}" if _get_token(tokens, index + 1) == "(" else None
 
 
-def _find_keyword_error(tokens: Sequence[str], index: int) -> str | None:
+def _find_forbidden_keyword_error(tokens: Sequence[str], index: int) -> str | None:
     is_member = _get_token(tokens, index - 1) == "." and _get_token(tokens, index + 1) != "("
     return None if is_member else f"{tokens[index]} {_OUTSIDE}"
 
@@ -224,16 +224,16 @@ def _find_table_function_error(tokens: Sequence[str], index: int) -> str | None:
     return None if is_literal else "table() must have the name of the table as a string, such as table('Telemetry')"
 
 
-def _find_macro_error(tokens: Sequence[str], index: int) -> str | None:
+def _find_macro_expand_error(tokens: Sequence[str], index: int) -> str | None:
     expands = (_get_token(tokens, index + 1), _get_token(tokens, index + 2)) == ("-", "expand")
     return f"macro-expand {_OUTSIDE}" if expands else None
 
 
-def _find_forbidden_sign_error(tokens: Sequence[str], index: int) -> str | None:
+def _build_forbidden_sign_error_text(tokens: Sequence[str], index: int) -> str:
     return f"{tokens[index]} is not allowed outside strings and comments"
 
 
-def _build_unclosed_string_error_text(_tokens: Sequence[str], _index: int) -> str | None:
+def _build_unclosed_string_error_text(_tokens: Sequence[str], _index: int) -> str:
     return "a string is not closed"
 
 
@@ -242,34 +242,34 @@ type _Check = Callable[[Sequence[str], int], str | None]
 _BEFORE_STATEMENT: Final = frozenset(";{")
 _STATEMENTS: Final = frozenset({".", "alias", "declare", "explain", "restrict", "set"})
 _CHECKS: Final[Mapping[str, _Check]] = {
-    **dict.fromkeys(_CALLS, _find_call_error),
-    **dict.fromkeys(_KEYWORDS, _find_keyword_error),
+    **dict.fromkeys(_CALLS, _find_forbidden_call_error),
+    **dict.fromkeys(_KEYWORDS, _find_forbidden_keyword_error),
     "evaluate": _find_evaluate_error,
-    "macro": _find_macro_error,
+    "macro": _find_macro_expand_error,
     "table": _find_table_function_error,
     _RAW_TABLE: _find_raw_table_error,
-    "#": _find_forbidden_sign_error,
-    "@": _find_forbidden_sign_error,
+    "#": _build_forbidden_sign_error_text,
+    "@": _build_forbidden_sign_error_text,
     "'": _build_unclosed_string_error_text,
     '"': _build_unclosed_string_error_text,
     "`": _build_unclosed_string_error_text,
 }
 
 
-def _check_typed_literals(kql: str, text: str) -> None:
+def _reject_ambiguous_typed_literals(kql: str, masked_kql: str) -> None:
     """Reject a typed literal, such as ``datetime(...)``, if a string or comment in the literal contains ``)``.
 
-    The engine possibly reads this ``)`` as the end of the literal. ``text`` is the query with masked strings.
+    The engine possibly reads this ``)`` as the end of the literal. ``masked_kql`` is the query with masked strings.
     """
-    lowered = text.lower()
+    lowered = masked_kql.lower()
     # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
-    if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):
+    if masked_kql.isascii() and not any(name in lowered for name in _LITERAL_NAMES):
         return
     written = seen = -1
-    for literal in TYPED_LITERAL.finditer(text):
+    for literal in TYPED_LITERAL.finditer(masked_kql):
         start = literal.end()
         written = written if written >= start else kql.find(")", start)
-        seen = seen if seen >= start else text.find(")", start)
+        seen = seen if seen >= start else masked_kql.find(")", start)
         if written != seen:
             rule = 'a typed literal such as datetime(...) must not have ")" in a string or comment'
             raise _build_restriction_error(kql, literal.start(), rule)
@@ -277,14 +277,14 @@ def _check_typed_literals(kql: str, text: str) -> None:
             return
 
 
-def _check_quoted_calls(kql: str, text: str) -> None:
+def _reject_forbidden_calls_by_quoted_name(kql: str, masked_kql: str) -> None:
     """Reject a call of a forbidden function by a quoted name, such as ``['cluster'](...)``.
 
     Also reject a call in which the brackets contain something other than one quoted name.
     """
     checked = 0
-    for call in _QUOTED_CALL.finditer(text):
-        start = text.rfind("[", checked, call.start())
+    for call in _QUOTED_CALL.finditer(masked_kql):
+        start = masked_kql.rfind("[", checked, call.start())
         checked = call.end()
         name = _QUOTED_NAME.fullmatch(kql, start + 1, call.start()) if start >= 0 else None
         if name is None:
@@ -297,18 +297,18 @@ def _check_quoted_calls(kql: str, text: str) -> None:
             raise _build_restriction_error(kql, start, rule)
 
 
-def _check_strings(kql: str, text: str) -> None:
+def _reject_raw_table_name_in_strings(kql: str, masked_kql: str) -> None:
     """Reject a string that is the name of the raw table, because a quoted name and ``table()`` read this table.
 
-    The engine joins strings that follow each other. ``text`` is the query with masked strings.
+    The engine joins strings that follow each other. ``masked_kql`` is the query with masked strings.
     """
-    if "\\" not in kql and _JOINED_STRINGS.search(text) is None and _RAW_TABLE not in kql.lower():
+    if "\\" not in kql and _JOINED_STRINGS.search(masked_kql) is None and _RAW_TABLE not in kql.lower():
         return
     joined, end = "", 0
-    for string in _MASKED_STRING.finditer(text):
-        is_joined = _GAP_BETWEEN_STRINGS.fullmatch(text, end, string.start()) is not None
+    for string in _MASKED_STRING.finditer(masked_kql):
+        is_joined = _GAP_BETWEEN_STRINGS.fullmatch(masked_kql, end, string.start()) is not None
         # A longer text is not the name; the limit keeps the effort linear.
-        joined = (joined[:_MAX_NAME_CHARACTERS] if is_joined else "") + _decode_string(
+        joined = (joined[:_MAX_NAME_CHARACTERS] if is_joined else "") + _decode_kql_string_literal(
             kql[string.start() : string.end()]
         )
         end = string.end()
@@ -316,16 +316,16 @@ def _check_strings(kql: str, text: str) -> None:
             raise _build_restriction_error(kql, string.start(), _RAW_TABLE_RULE)
 
 
-def _decode_string(literal: str) -> str:
+def _decode_kql_string_literal(literal: str) -> str:
     """Return the characters of a KQL string without its quotes; escaped characters other than codes are left out."""
     if literal[0] == "@":
         return literal[2:-1]
     if literal[:3] in {"```", "~~~"}:
         return literal[3:-3]
-    return _ESCAPED_CHARACTER.sub(_decode_character, literal[1:-1]) if "\\" in literal else literal[1:-1]
+    return _ESCAPED_CHARACTER.sub(_decode_escaped_character, literal[1:-1]) if "\\" in literal else literal[1:-1]
 
 
-def _decode_character(found: re.Match[str]) -> str:
+def _decode_escaped_character(found: re.Match[str]) -> str:
     code = int(found[4], 8) if found[4] else int(found[1] or found[2] or found[3], 16)
     return chr(code) if code <= sys.maxunicode else ""
 
@@ -334,8 +334,8 @@ def _get_token(tokens: Sequence[str], index: int, default: str = "") -> str:
     return tokens[index] if 0 <= index < len(tokens) else default
 
 
-def _find_token_start(text: str, index: int) -> int:
-    for place, token in enumerate(_TOKEN.finditer(text)):
+def _find_token_offset(masked_kql: str, index: int) -> int:
+    for place, token in enumerate(_TOKEN.finditer(masked_kql)):
         if place == index:
             return token.start()
     return 0

@@ -87,7 +87,7 @@ def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise _build_time_range_error(field, feature)
-    if _calls_function_by_quoted_name(kql, text):
+    if _has_escaping_call_by_quoted_name(kql, text):
         raise _build_time_range_error(field, "a function that is called by a quoted name")
     if _has_statement_before_parameters(text):
         raise _build_time_range_error(field, "a statement before `declare query_parameters`")
@@ -105,7 +105,7 @@ def can_restrict_telemetry_rows(kql: str) -> bool:
     return _OWN_TABLE.search(_mask_all_but_code(kql)) is None
 
 
-def suggest_output_schema(kql: str) -> str:
+def build_output_schema_hint(kql: str) -> str:
     """Return a hint to append to the error about an unknown column; empty without ``bag_unpack`` and ``pivot``.
 
     The columns of a saved query are determined without rows. These plugins then have only the columns that an output
@@ -122,23 +122,29 @@ def suggest_output_schema(kql: str) -> str:
     )
 
 
-def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:
+def compose_query(kql: str, declarations_kql: str, statements_kql: str) -> ComposedQuery:
     """Insert parameter declarations and statements of the service before a caller's KQL query.
 
     Args:
         kql: the caller's text; if it has a ``declare query_parameters``, the declarations are added to it.
-        declarations: declared parameters as ``name:type, ...``; empty without parameters.
-        statements: complete statements on one line, each ending with ``;``; empty without statements.
+        declarations_kql: declared parameters as ``name:type, ...``; empty without parameters.
+        statements_kql: complete statements on one line, each ending with ``;``; empty without statements.
     """
     text = _mask_all_but_code(kql)
     declaration = _DECLARE.search(text)
     if declaration is None:
-        declare = f"declare query_parameters({declarations});" if declarations else ""
-        before = declare + statements
+        declare = f"declare query_parameters({declarations_kql});" if declarations_kql else ""
+        before = declare + statements_kql
         return ComposedQuery(f"{before}\n{kql}", 1) if before else ComposedQuery(kql, 0)
-    end = _require_end_of_parameter_declaration(text, declaration.end())
-    merged = f"{declarations}, " if declarations and text[declaration.end() : end].strip(" )\n\r\t;") else declarations
-    return ComposedQuery(kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements + kql[end:], 0)
+    end = _require_offset_after_declared_parameters(text, declaration.end())
+    merged = (
+        f"{declarations_kql}, "
+        if declarations_kql and text[declaration.end() : end].strip(" )\n\r\t;")
+        else declarations_kql
+    )
+    return ComposedQuery(
+        kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements_kql + kql[end:], 0
+    )
 
 
 def _build_time_range_error(field: str, feature: str) -> WorkspaceError:
@@ -155,7 +161,7 @@ def _mask_all_but_code(kql: str) -> str:
     return mask_literals(kql).encode("ascii", "replace").decode("ascii").replace("?", " ")
 
 
-def _calls_function_by_quoted_name(kql: str, text: str) -> bool:
+def _has_escaping_call_by_quoted_name(kql: str, masked_kql: str) -> bool:
     """Return whether a query calls a function that escapes the filter by a quoted name, such as ``['table'](...)``.
 
     Brackets before a parenthesis that contain anything other than one quoted name count as such a call. Other quoted
@@ -163,11 +169,11 @@ def _calls_function_by_quoted_name(kql: str, text: str) -> bool:
 
     Args:
         kql: text of the query.
-        text: the same text, in which spaces replace strings and comments.
+        masked_kql: the same text, in which spaces replace strings and comments.
     """
     checked = 0
-    for call in _QUOTED_CALL.finditer(text):
-        start = text.rfind("[", checked, call.start())
+    for call in _QUOTED_CALL.finditer(masked_kql):
+        start = masked_kql.rfind("[", checked, call.start())
         checked = call.end()
         name = _QUOTED_NAME.fullmatch(kql, start + 1, call.start()) if start >= 0 else None
         if name is None or (name[1] or name[2] or "").strip().casefold() in _ESCAPING_FUNCTIONS:
@@ -175,26 +181,26 @@ def _calls_function_by_quoted_name(kql: str, text: str) -> bool:
     return False
 
 
-def _has_statement_before_parameters(text: str) -> bool:
+def _has_statement_before_parameters(masked_kql: str) -> bool:
     """Return whether a statement other than ``set`` precedes the first ``declare query_parameters``.
 
     The time filter follows the declaration, so it does not apply to statements before the declaration.
     """
-    declaration = _DECLARE.search(text)
-    return declaration is not None and _SET_STATEMENTS.fullmatch(text, 0, declaration.start()) is None
+    declaration = _DECLARE.search(masked_kql)
+    return declaration is not None and _SET_STATEMENTS.fullmatch(masked_kql, 0, declaration.start()) is None
 
 
-def _has_parenthesis_in_literal(text: str) -> bool:
+def _has_parenthesis_in_literal(masked_kql: str) -> bool:
     """Return whether a typed literal contains ``(``; the depth of the parentheses after it would be uncertain."""
-    return any(_OPENING.match(text, literal.end()) for literal in TYPED_LITERAL.finditer(text))
+    return any(_OPENING.match(masked_kql, literal.end()) for literal in TYPED_LITERAL.finditer(masked_kql))
 
 
-def _has_wildcard_union(text: str) -> bool:
+def _has_wildcard_union(masked_kql: str) -> bool:
     """Return whether a wildcard is an operand of a ``union``; an asterisk in a parenthesised operand is arithmetic."""
     # One pass, because a pattern from each `union` to a later `*` would take quadratic time. The list has an entry for
     # each open parenthesis: whether the operands of a union are directly in it.
     in_union = [False]
-    for part in _UNION_PART.findall(text):
+    for part in _UNION_PART.findall(masked_kql):
         match part:
             case "(":
                 in_union.append(False)
@@ -215,12 +221,12 @@ def _add_error_position(error: WorkspaceError, text: str, offset: int) -> Worksp
     return error
 
 
-def _require_end_of_parameter_declaration(text: str, start: int) -> int:
+def _require_offset_after_declared_parameters(masked_kql: str, start_offset: int) -> int:
     depth = 1
-    for position in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
+    for position in range(start_offset, len(masked_kql)):
+        depth += {"(": 1, ")": -1}.get(masked_kql[position], 0)
         if depth == 0:
-            semicolon = _END.match(text, position + 1)
+            semicolon = _END.match(masked_kql, position + 1)
             if semicolon is not None:
                 return semicolon.end()
             break

@@ -189,7 +189,7 @@ class Policies(Model):
     signatures: SignaturePolicy = SignaturePolicy()
 
 
-def _remove_repetitions(rights: tuple[AccessRight, ...]) -> tuple[AccessRight, ...]:
+def _remove_repeated_rights(rights: tuple[AccessRight, ...]) -> tuple[AccessRight, ...]:
     return tuple(dict.fromkeys(rights))
 
 
@@ -199,7 +199,7 @@ class Member(Model):
     id: MemberId
     name: Name
     role: Role
-    rights: Annotated[tuple[AccessRight, ...], AfterValidator(_remove_repetitions)] = ()
+    rights: Annotated[tuple[AccessRight, ...], AfterValidator(_remove_repeated_rights)] = ()
     enabled: bool = True
     service: bool = False
     oid: PrintableText | None = Field(None, description="Object id of the principal in Entra ID.")
@@ -296,14 +296,14 @@ class QueryParameter(Model):
     default: Any = None
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         """True if the caller must send the parameter."""
         return "default" not in self.model_fields_set
 
     @model_serializer(mode="wrap")
     def _omit_missing_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = serialize(self)
-        if self.required:
+        if self.is_required:
             fields.pop("default", None)
         return fields
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent, PendingEventStore
 from shared.errors import Kind, WorkspaceError
@@ -32,7 +32,9 @@ async def ignore_events(events: Sequence[PendingEvent]) -> None:
     """Do nothing; this is the default for ``announce``, so that appended audit events are not announced."""
 
 
-async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
+async def flush_outbox_and_count_events(
+    store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events
+) -> int:
     """Append the pending audit events to their audit chains, oldest first; return the number of processed events.
 
     Events with the target :data:`UNAUDITED` are announced and counted like the others, but not appended. The function
@@ -68,7 +70,7 @@ def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[Pendin
 async def _flush_and_count_events_of_chain(
     pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, announce: Announce
 ) -> int:
-    """Process the pending events of one chain; see :func:`flush_outbox`."""
+    """Process the pending events of one chain; see :func:`flush_outbox_and_count_events`."""
     count = 0
     rejection: WorkspaceError | None = None
     for events in _iterate_event_batches(pending):
@@ -101,15 +103,20 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
         yield tuple(batch.values())
 
 
-async def _append_events(
-    events: Sequence[PendingEvent], audit_log: AuditLog
-) -> tuple[list[str], WorkspaceError | None]:
-    """Append a batch of audit events; return the append ids of the appended events, and the last error or None.
+class _AppendResult(NamedTuple):
+    """Append ids of the appended events of a batch, and the error of the last event that was not appended."""
 
-    Events whose ids are omitted stay in the outbox and are appended again: events that their chain rejects, and, if the
-    audit log is unavailable for an event, this event and all later ones of the batch.
+    appended_ids: list[str]
+    last_error: WorkspaceError | None
+
+
+async def _append_events(events: Sequence[PendingEvent], audit_log: AuditLog) -> _AppendResult:
+    """Append a batch of audit events.
+
+    Events that were not appended stay in the outbox and are appended again. These are the events that their chain
+    rejects, and, if the audit log is unavailable for an event, this event and all later ones of the batch.
     """
-    results = await asyncio.gather(*(_append_event(event, audit_log) for event in events))
+    results = await asyncio.gather(*(_append_event_or_return_error(event, audit_log) for event in events))
     appended: list[str] = []
     rejection: WorkspaceError | None = None
     for event, error in zip(events, results, strict=True):
@@ -118,10 +125,10 @@ async def _append_events(
             appended.append(event.append_id)
         elif error.kind not in _PERMANENT:
             break
-    return appended, rejection
+    return _AppendResult(appended, rejection)
 
 
-async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceError | None:
+async def _append_event_or_return_error(event: PendingEvent, audit_log: AuditLog) -> WorkspaceError | None:
     if event.target == UNAUDITED:
         return None
     content = _build_record_content(event)

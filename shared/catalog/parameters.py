@@ -93,7 +93,7 @@ def _to_bool_literal(value: Any) -> str:
     return f"bool({text})"
 
 
-def _build_integer_converter(bits: int) -> Callable[[Any], str]:
+def _build_integer_literal_converter(bits: int) -> Callable[[Any], str]:
     name = "int" if bits == 32 else "long"  # noqa: PLR2004  Kusto's int has 32 bits
     limit = 2 ** (bits - 1)
 
@@ -174,8 +174,8 @@ def _to_dynamic_literal(value: Any) -> str:
 
 _LITERALS: dict[ParameterType, Callable[[Any], str]] = {
     ParameterType.BOOL: _to_bool_literal,
-    ParameterType.INT: _build_integer_converter(32),
-    ParameterType.LONG: _build_integer_converter(64),
+    ParameterType.INT: _build_integer_literal_converter(32),
+    ParameterType.LONG: _build_integer_literal_converter(64),
     ParameterType.REAL: _to_real_literal,
     ParameterType.DECIMAL: _to_decimal_literal,
     ParameterType.STRING: _to_string_literal,

@@ -65,11 +65,15 @@ class PendingEvent:
     event: dict[str, Any]
 
 
+type CatalogVersion = int
+"""Version of the catalog, which grows with each change; 0 before the first change."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredCatalog:
     """All items of the catalog, with the version of the catalog that contains them."""
 
-    version: int
+    version: CatalogVersion
     items: tuple[CatalogItem, ...]
 
 
@@ -88,7 +92,7 @@ class PendingEventStore(Protocol):
 class CatalogStore(PendingEventStore, Protocol):
     """Storage of catalog items, and of the audit events of their changes."""
 
-    async def read_version(self) -> int:
+    async def read_version(self) -> CatalogVersion:
         """Read the catalog's version number, 0 before the first change.
 
         This is called every few seconds, so it must be fast.
@@ -102,15 +106,15 @@ class CatalogStore(PendingEventStore, Protocol):
     async def save(
         self,
         puts: Sequence[CatalogItem],
-        deletes: Sequence[tuple[str, str]],
+        kinds_and_keys_to_delete: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
-        expected_version: int,
-    ) -> int:
+        expected_version: CatalogVersion,
+    ) -> CatalogVersion:
         """Save the changes of items and the audit events of these changes in one transaction; return the new version.
 
         Args:
             puts: items to create or replace.
-            deletes: kinds and keys of items to delete.
+            kinds_and_keys_to_delete: kinds and keys of items to delete.
             events: audit events of the changes, which are stored as pending events.
             expected_version: version of the catalog for which the changes were computed.
 

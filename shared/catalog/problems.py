@@ -4,8 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-type Path = tuple[str | int, ...]
+type DocumentPath = tuple[str | int, ...]
 """Path of a value in a document: field names and list indexes from the root."""
+
+type Violation = tuple[DocumentPath, str]
+"""Path of an invalid value in a document, and the rule that it violates."""
+
+type FieldViolation = tuple[str, str]
+"""Name of an invalid field, and the rule that it violates."""
 
 MAX_LISTED: Final = 20
 MAX_PROBLEMS: Final = 1_000
@@ -51,6 +57,6 @@ class DocumentError(ValueError):
         super().__init__("\n".join([*listed, f"... and {remaining} more"] if remaining else listed))
 
 
-def format_path(path: Path) -> str:
+def format_path(path: DocumentPath) -> str:
     """Format the path of a value in a workspace document, for instance ``surfaces[2].connections[0]``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -1,11 +1,12 @@
 """Rules of warm queries (saved KQL queries): names, API paths, text and declared parameters."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_kql_literal
-from shared.catalog.problems import Path
+from shared.catalog.problems import DocumentPath, Violation
+from shared.catalog.sections import Indexed
 from shared.errors import WorkspaceError
 
 
@@ -20,16 +21,15 @@ def find_api_path_error(api_path: str) -> str | None:
     return "must not end in /approve" if api_path.endswith("/approve") else None
 
 
-def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+def check_api_paths(indexed_queries: Indexed[WarmQuery]) -> Iterator[Violation]:
     """Yield an error for each API path that is invalid, or is the lookup (id in URLs) or API path of another query.
 
     Args:
-        queries: queries, each with its index in the workspace document.
+        indexed_queries: queries, each with its index in the workspace document.
     """
-    indexed = list(queries)
-    lookups = {query.lookup: index for index, query in reversed(indexed)}
+    lookups = {query.lookup: index for index, query in reversed(indexed_queries)}
     owners: dict[str, int] = {}
-    for index, query in indexed:
+    for index, query in indexed_queries:
         if query.api_path is None:
             continue
         at = ("warmQueries", index, "apiPath")
@@ -41,23 +41,22 @@ def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[
             yield at, f"is already the apiPath of warmQueries[{owners[query.api_path]}]"
 
 
-def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+def check_query_names(indexed_queries: Indexed[WarmQuery]) -> Iterator[Violation]:
     """Yield a violation for each query whose name is the lookup (id in URLs) or API path of another query.
 
     Args:
-        queries: queries, each with its index in the workspace document.
+        indexed_queries: queries, each with its index in the workspace document.
     """
-    indexed = list(queries)
-    lookups = {query.lookup: index for index, query in reversed(indexed)}
-    paths = {query.api_path: index for index, query in reversed(indexed)}
-    for index, query in indexed:
+    lookups = {query.lookup: index for index, query in reversed(indexed_queries)}
+    paths = {query.api_path: index for index, query in reversed(indexed_queries)}
+    for index, query in indexed_queries:
         for member, owners in (("lookup", lookups), ("apiPath", paths)):
             owner = owners.get(query.name, index)
             if owner != index:
                 yield ("warmQueries", index, "name"), f"is already the {member} of warmQueries[{owner}]"
 
 
-def check_query_text(path: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
+def check_query_text(path: DocumentPath, query: WarmQuery) -> Iterator[Violation]:
     """Yield the first violation in a query's text; only rules that need no query engine are checked.
 
     Args:
@@ -78,7 +77,7 @@ def format_kql_error(error: WorkspaceError) -> str:
     return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
-def check_declared_parameters(path: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
+def check_declared_parameters(path: DocumentPath, parameters: Sequence[QueryParameter]) -> Iterator[Violation]:
     """Yield violations of declared parameters: duplicate names, and defaults that do not have the declared type.
 
     Args:
@@ -90,11 +89,11 @@ def check_declared_parameters(path: Path, parameters: Sequence[QueryParameter]) 
         if parameter.name in seen:
             yield (*path, index, "name"), "is already the name of another parameter of this query"
         seen.add(parameter.name)
-        if not parameter.required and (rule := _find_default_error(parameter)):
+        if not parameter.is_required and (rule := _find_default_value_error(parameter)):
             yield (*path, index, "default"), rule
 
 
-def _find_default_error(parameter: QueryParameter) -> str | None:
+def _find_default_value_error(parameter: QueryParameter) -> str | None:
     try:
         to_kql_literal(parameter.type, parameter.default)
     except (ValueError, OverflowError) as error:

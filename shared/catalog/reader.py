@@ -22,7 +22,7 @@ from shared.catalog.models import (
     WorkspaceInfo,
     select_known_rights_of_member,
 )
-from shared.catalog.ports import CatalogItem, CatalogStore, StoredCatalog
+from shared.catalog.ports import CatalogItem, CatalogStore, CatalogVersion, StoredCatalog
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -56,7 +56,7 @@ class CatalogReader:
         self._store = store
         self._snapshot = VersionedCache(
             store.read_version,
-            self._load_catalog,
+            self._load_version_and_catalog,
             max_age=refresh_seconds,
             max_stale=max_stale_seconds,
             runtime=runtime,
@@ -82,7 +82,7 @@ class CatalogReader:
         """
         self._snapshot.invalidate()
 
-    async def _load_catalog(self) -> tuple[int, Catalog]:
+    async def _load_version_and_catalog(self) -> tuple[CatalogVersion, Catalog]:
         stored = await self._store.load()
         return stored.version, await self._runtime.run_in_thread(build_catalog, stored)
 
@@ -106,18 +106,18 @@ class CatalogDirectory:
             audited = catalog.policies.provenance is not None
             signatures = catalog.policies.signatures
             max_age = signatures.max_age_seconds if signatures.is_required else None
-            cutoffs, unreadable = _build_credential_cutoffs(catalog), _find_unreadable_members(catalog)
+            cutoffs, unreadable = _map_credential_cutoffs_by_member_id(catalog), _find_unreadable_member_ids(catalog)
             team = Team(workspace, catalog.members, audited, cutoffs, max_age, unreadable)
             self._cached = (catalog.version, team)
         return self._cached[1]
 
 
-def _find_unreadable_members(catalog: Catalog) -> frozenset[str]:
+def _find_unreadable_member_ids(catalog: Catalog) -> frozenset[str]:
     stored = (item.key for item in catalog.items.values() if item.kind == ItemKind.MEMBER)
     return frozenset(key for key in stored if key not in catalog.members)
 
 
-def _build_credential_cutoffs(catalog: Catalog) -> dict[str, CredentialCutoff]:
+def _map_credential_cutoffs_by_member_id(catalog: Catalog) -> dict[str, CredentialCutoff]:
     states = {
         item.key: MemberState.model_validate(item.definition)
         for item in catalog.items.values()
@@ -156,7 +156,7 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
         connections=_parse_items(Connection, by_kind, ItemKind.CONNECTION),
         surfaces=_parse_items(Surface, by_kind, ItemKind.SURFACE),
         queries=_parse_items(StoredWarmQuery, by_kind, ItemKind.WARM_QUERY),
-        data_stores=_add_containers(
+        data_stores=_copy_stores_with_containers(
             _parse_items(DataStore, by_kind, ItemKind.DATA_STORE), _parse_items(Container, by_kind, ItemKind.CONTAINER)
         ),
         alert_rules=_parse_items(AlertRule, by_kind, ItemKind.ALERT_RULE),
@@ -165,20 +165,20 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
     )
 
 
-def _parse_members(by_kind: Mapping[str, list[CatalogItem]]) -> dict[str, CatalogEntry[Member]]:
+def _parse_members(items_by_kind: Mapping[str, list[CatalogItem]]) -> dict[str, CatalogEntry[Member]]:
     """Parse the members without unknown access rights, because otherwise their credentials would be refused."""
     items = [
         replace(item, definition=select_known_rights_of_member(item.definition))
-        for item in by_kind.get(ItemKind.MEMBER, ())
+        for item in items_by_kind.get(ItemKind.MEMBER, ())
     ]
     return _parse_items(Member, {ItemKind.MEMBER: items}, ItemKind.MEMBER)
 
 
 def _parse_items[M: Model](
-    model: type[M], by_kind: Mapping[str, list[CatalogItem]], kind: ItemKind
+    model: type[M], items_by_kind: Mapping[str, list[CatalogItem]], kind: ItemKind
 ) -> dict[str, CatalogEntry[M]]:
     entries: dict[str, CatalogEntry[M]] = {}
-    for item in by_kind.get(kind, ()):
+    for item in items_by_kind.get(kind, ()):
         try:
             value = model.model_validate(item.definition)
         except ValidationError:
@@ -188,19 +188,21 @@ def _parse_items[M: Model](
     return entries
 
 
-def _add_containers(
+def _copy_stores_with_containers(
     stores: Mapping[str, CatalogEntry[DataStore]], containers: Mapping[str, CatalogEntry[Container]]
 ) -> dict[str, CatalogEntry[DataStore]]:
     by_database: dict[str, list[Container]] = {}
     for key, container in containers.items():
         by_database.setdefault(key.partition("/")[0], []).append(container.value)
 
-    def add_containers(database: Database) -> Database:
+    def copy_database_with_containers(database: Database) -> Database:
         return database.model_copy(update={"containers": tuple(by_database.get(database.lookup, ()))})
 
     return {
         lookup: CatalogEntry(
-            store.value.model_copy(update={"databases": tuple(map(add_containers, store.value.databases))}),
+            store.value.model_copy(
+                update={"databases": tuple(map(copy_database_with_containers, store.value.databases))}
+            ),
             store.created_at,
             store.updated_at,
             store.edited_by,

@@ -16,7 +16,7 @@ from shared.catalog.models import (
     WarmQuery,
     WorkspaceDocument,
 )
-from shared.catalog.problems import Path
+from shared.catalog.problems import DocumentPath
 
 HEAD: Final = ("workspace", "tier", "limits", "policies")
 REFERENCED: Final = {"team": "id", "connections": "lookup", "surfaces": "lookup"}
@@ -65,15 +65,15 @@ class Sections:
         )
 
     @classmethod
-    def from_invalid_document(cls, data: object, faults: Iterable[Path]) -> "Sections":
+    def from_invalid_document(cls, data: object, error_paths: Iterable[DocumentPath]) -> "Sections":
         """Build the sections of an invalid document; they contain only its valid items.
 
         Args:
             data: the workspace document as JSON values.
-            faults: paths of the invalid fields; an item with an invalid field is omitted.
+            error_paths: paths of the invalid fields; an item with an invalid field is omitted.
         """
         fields: dict[str, Any] = data if isinstance(data, dict) else {}
-        invalid_paths = {path[:2] for path in faults}
+        invalid_paths = {path[:2] for path in error_paths}
         return cls(
             _parse_document_without_items(fields, invalid_paths),
             _parse_valid_items(Member, fields, "team", invalid_paths),
@@ -83,30 +83,39 @@ class Sections:
             _parse_valid_items(DataStore, fields, "dataStores", invalid_paths),
             _parse_valid_items(AlertRule, fields, "alertRules", invalid_paths),
             _parse_valid_items(OAuthClient, fields, "oauthClients", invalid_paths),
-            {name: frozenset(_iterate_item_keys(_get_items(fields, name), key)) for name, key in REFERENCED.items()},
+            {
+                name: frozenset(_iterate_item_keys(_get_list_items_or_empty(fields, name), key))
+                for name, key in REFERENCED.items()
+            },
         )
 
 
 def _parse_valid_items[M: Model](
-    model: type[M], fields: Mapping[str, Any], name: str, invalid_paths: set[Path]
+    model: type[M], fields: Mapping[str, Any], list_name: str, invalid_paths: set[DocumentPath]
 ) -> Indexed[M]:
-    if (name,) in invalid_paths:
+    if (list_name,) in invalid_paths:
         return []
-    valid = [(index, item) for index, item in enumerate(_get_items(fields, name)) if (name, index) not in invalid_paths]
+    valid = [
+        (index, item)
+        for index, item in enumerate(_get_list_items_or_empty(fields, list_name))
+        if (list_name, index) not in invalid_paths
+    ]
     return [(index, model.model_validate_json(json.dumps(item))) for index, item in valid]
 
 
-def _get_items(fields: Mapping[str, Any], name: str) -> list[Any]:
-    items = fields.get(name)
+def _get_list_items_or_empty(fields: Mapping[str, Any], list_name: str) -> list[Any]:
+    items = fields.get(list_name)
     return items if isinstance(items, list) else []
 
 
-def _iterate_item_keys(items: Iterable[Any], field: str) -> Iterable[str]:
-    keys = (item.get(field) for item in items if isinstance(item, dict))
+def _iterate_item_keys(items: Iterable[Any], key_field: str) -> Iterable[str]:
+    keys = (item.get(key_field) for item in items if isinstance(item, dict))
     return (key for key in keys if isinstance(key, str))
 
 
-def _parse_document_without_items(fields: Mapping[str, Any], invalid_paths: set[Path]) -> WorkspaceDocument | None:
+def _parse_document_without_items(
+    fields: Mapping[str, Any], invalid_paths: set[DocumentPath]
+) -> WorkspaceDocument | None:
     if any(len(path) <= 1 or path[0] in HEAD for path in invalid_paths):
         return None
     return WorkspaceDocument.model_validate_json(json.dumps({name: fields[name] for name in HEAD if name in fields}))

@@ -12,7 +12,7 @@ from shared.catalog.document_plans import plan_document_for_command_line
 from shared.catalog.items import ItemId, ItemKind
 from shared.catalog.member_states import derive_member_states
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import Announce, check_event_can_be_appended, flush_outbox, ignore_events
+from shared.catalog.outbox import Announce, check_event_can_be_appended, flush_outbox_and_count_events, ignore_events
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, CatalogStore, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -72,7 +72,11 @@ def build_commit(
     editors = {(item.kind, item.key): item.edited_by for item in puts}
     events = [
         _add_query_announcement_data(
-            build_event(change, actor, head.workspace, change.append_id or runtime.new_id()), change, editors, at, head
+            build_audit_event(change, actor, head.workspace, change.append_id or runtime.new_id()),
+            change,
+            editors,
+            at,
+            head,
         )
         for change in changes
         if head.audited or change.kind == ItemKind.WARM_QUERY
@@ -114,16 +118,18 @@ class AuditContext:
     audited: bool
 
     @classmethod
-    def from_catalog(cls, stored: StoredCatalog, puts: Iterable[CatalogItem]) -> "AuditContext":
+    def from_catalog(cls, stored: StoredCatalog, added_or_replaced_items: Iterable[CatalogItem]) -> "AuditContext":
         """Build the context from the stored catalog and the items that a change adds or replaces."""
-        previous = {item.kind: item.definition for item in (*stored.items, *puts) if item.kind in SINGLE}
+        previous = {
+            item.kind: item.definition for item in (*stored.items, *added_or_replaced_items) if item.kind in SINGLE
+        }
         settings = previous.get(ItemKind.SETTINGS)
         audited = settings is not None and settings["policies"]["provenance"] is not None
         return cls(previous.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
 
 
 def _add_query_announcement_data(
-    event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, head: AuditContext
+    event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, audit_context: AuditContext
 ) -> PendingEvent:
     """Return the audit event of a catalog change, with the data of an announcement if a warm query was changed.
 
@@ -133,11 +139,11 @@ def _add_query_announcement_data(
     if change.kind != ItemKind.WARM_QUERY:
         return event
     context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": format_rfc3339(at)}
-    target = event.target if head.audited else UNAUDITED
+    target = event.target if audit_context.audited else UNAUDITED
     return replace(event, target=target, event={**event.event, CONTEXT: context})
 
 
-def build_event(change: ItemChange, actor: str, workspace: str, event_id: str) -> PendingEvent:
+def build_audit_event(change: ItemChange, actor: str, workspace_id: str, event_id: str) -> PendingEvent:
     """Build the audit event of a catalog change.
 
     Events of members and OAuth clients are appended to the audit chain ``AccessControl``, all others to
@@ -147,7 +153,7 @@ def build_event(change: ItemChange, actor: str, workspace: str, event_id: str) -
     event: dict[str, Any] = {
         "ActionType": f"Catalog.{entity_type}.{change.verb}",
         "EntityType": entity_type,
-        "EntityID": workspace if change.kind in SINGLE else change.key,
+        "EntityID": workspace_id if change.kind in SINGLE else change.key,
     }
     if change.before is not None:
         event["BeforeState"] = change.before
@@ -244,7 +250,7 @@ class CatalogService:
 
         Raises:
             WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; the errors of
-                :meth:`change`.
+                :meth:`commit_api_changes`.
         """
 
         def plan_document_changes(stored: StoredCatalog) -> CatalogPlan:
@@ -261,7 +267,7 @@ class CatalogService:
             actor: the user who applies the workspace document.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`change`.
+            WorkspaceError: the same errors as :meth:`commit_api_changes`.
         """
         return (await self._commit_changes(build_plan, actor, ItemOrigin.DECLARED)).plan
 
@@ -294,13 +300,13 @@ class CatalogService:
         """
         return await self._store.load()
 
-    async def flush_pending_events(self) -> int:
+    async def flush_and_count_pending_events(self) -> int:
         """Append pending audit events to their chains, announce them, and return their number.
 
         Raises:
             WorkspaceError: from the audit log or the announcement; unappended events stay pending.
         """
-        return await flush_outbox(self._store, self._audit_log, self._announce)
+        return await flush_outbox_and_count_events(self._store, self._audit_log, self._announce)
 
     async def _commit_changes(
         self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
@@ -309,7 +315,7 @@ class CatalogService:
         if not outcome.plan.is_empty:
             self._on_change()
         try:
-            await self.flush_pending_events()
+            await self.flush_and_count_pending_events()
         except WorkspaceError:
             _LOG.exception("audit events of catalog changes stay pending")
         return outcome
@@ -320,7 +326,7 @@ class CatalogService:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
             # A document can be large even if the catalog is still small.
-            size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_size(stored)
+            size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_characters(stored)
             plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
             after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin)
             if after is not None:
@@ -339,10 +345,10 @@ class CatalogService:
         """
         # The items of a document can be large even if there are few of them.
         is_document = origin is ItemOrigin.DECLARED
-        size = LARGE if is_document else _estimate_catalog_size(stored) + _count_definition_characters(changes)
+        size = LARGE if is_document else _estimate_catalog_characters(stored) + _count_definition_characters(changes)
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
         commit = await self._runtime.run_in_thread_if_large(size, build)
-        if self._before_enabling is not None and (enabled := _list_newly_enabled_connections(changes)):
+        if self._before_enabling is not None and (enabled := _list_lookups_of_newly_enabled_connections(changes)):
             await self._before_enabling(enabled)
         try:
             version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
@@ -361,7 +367,7 @@ class CatalogService:
             self._warned = True
 
 
-def _list_newly_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
+def _list_lookups_of_newly_enabled_connections(changes: Sequence[ItemChange]) -> list[str]:
     """Return the lookups of the connections that changes enable, or create as enabled connections."""
     return [
         change.key
@@ -379,6 +385,6 @@ def _count_definition_characters(changes: Sequence[ItemChange]) -> int:
     return sum(len(json.dumps(definition)) for change in changes for definition in (change.before, change.after))
 
 
-def _estimate_catalog_size(stored: StoredCatalog) -> int:
+def _estimate_catalog_characters(stored: StoredCatalog) -> int:
     """Estimate the number of characters in a catalog, to decide whether a worker thread is needed."""
     return len(stored.items) * _ITEM_SIZE

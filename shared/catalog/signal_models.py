@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints
 
 from shared.catalog.fields import JsonPointer, Model, Name, PrintableText
-from shared.catalog.problems import Path
+from shared.catalog.problems import DocumentPath, FieldViolation, Violation
 
 MAX_SIGNALS: Final = 1_000
 """Maximum number of signals of a connection, because each message is checked against all of them."""
@@ -44,7 +44,7 @@ class SignalDefinition(Model):
     max: float | None = Field(None, description="Highest expected value; only with type real or long.")
 
 
-def check_signals(path: Path, signals: Sequence[SignalDefinition]) -> Iterator[tuple[Path, str]]:
+def check_signals(path: DocumentPath, signals: Sequence[SignalDefinition]) -> Iterator[Violation]:
     """Yield the violations of rules between the signals (typed payload fields) of a connection.
 
     Args:
@@ -64,7 +64,7 @@ def check_signals(path: Path, signals: Sequence[SignalDefinition]) -> Iterator[t
         yield from (((*place, field), rule) for field, rule in _check_signal_limits(signal))
 
 
-def _check_signal_limits(signal: SignalDefinition) -> Iterator[tuple[str, str]]:
+def _check_signal_limits(signal: SignalDefinition) -> Iterator[FieldViolation]:
     if signal.type not in NUMERIC:
         limits = (("min", signal.min), ("max", signal.max))
         yield from ((field, "is allowed only with type real or long") for field, value in limits if value is not None)

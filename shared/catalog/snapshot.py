@@ -90,9 +90,9 @@ class Catalog:
         member = self.members.get(member_id)
         return member is not None and member.role is Role.ADMIN and member.enabled and not member.service
 
-    def is_connection_enabled(self, connection: str) -> bool:
+    def is_connection_enabled(self, connection_lookup: str) -> bool:
         """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
-        stored = self.connections.get(connection)
+        stored = self.connections.get(connection_lookup)
         return stored is not None and stored.value.enabled
 
     def is_alert_rule_deleted(self, lookup: str) -> bool:
@@ -102,9 +102,9 @@ class Catalog:
         """
         return lookup not in self.alert_rules and (ItemKind.ALERT_RULE, lookup) not in self.items
 
-    def list_surfaces_of_connection(self, connection: str) -> tuple[str, ...]:
+    def list_surface_lookups_of_connection(self, connection_lookup: str) -> tuple[str, ...]:
         """Return the sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain a connection."""
-        return self._surfaces_by_connection.get(connection, ())
+        return self._surface_lookups_by_connection.get(connection_lookup, ())
 
     def find_query(self, lookup_or_path: str) -> CatalogEntry[WarmQuery] | None:
         """Return the saved KQL query with this lookup (id in URLs), else with this API path; None if none matches."""
@@ -112,18 +112,18 @@ class Catalog:
 
     def find_database(self, lookup: str) -> OwnedDatabase | None:
         """Return the database with this lookup (id in URLs, unique in the workspace); None if it does not exist."""
-        return self._databases.get(lookup)
+        return self._databases_by_lookup.get(lookup)
 
     @cached_property
     def longest_own_list(self) -> int:
         """Length of the longest of these lists: connections or queries of a surface, surfaces of a connection."""
         queries_by_surface = Counter(stored.value.surface for stored in self.queries.values())
         connections = (len(stored.value.connections) for stored in self.surfaces.values())
-        surfaces = map(len, self._surfaces_by_connection.values())
+        surfaces = map(len, self._surface_lookups_by_connection.values())
         return max(chain(queries_by_surface.values(), connections, surfaces), default=0)
 
     @cached_property
-    def _databases(self) -> Mapping[str, OwnedDatabase]:
+    def _databases_by_lookup(self) -> Mapping[str, OwnedDatabase]:
         return {
             database.lookup: OwnedDatabase(
                 store.value.lookup, database, {container.name: container for container in database.containers}
@@ -137,11 +137,11 @@ class Catalog:
         return {query.value.api_path: query for query in self.queries.values() if query.value.api_path}
 
     @cached_property
-    def _surfaces_by_connection(self) -> Mapping[str, tuple[str, ...]]:
-        return _group_surfaces_by_connection(stored.value for stored in self.surfaces.values())
+    def _surface_lookups_by_connection(self) -> Mapping[str, tuple[str, ...]]:
+        return _map_surface_lookups_by_connection(stored.value for stored in self.surfaces.values())
 
 
-def _group_surfaces_by_connection(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
+def _map_surface_lookups_by_connection(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
     owners: dict[str, set[str]] = {}
     for surface in surfaces:
         for connection in surface.connections:

@@ -29,7 +29,7 @@ _Dumper.yaml_implicit_resolvers = {
 }
 
 
-def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
+def _represent_text_as_yaml_node(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if _can_use_block_style(text) else None)
 
 
@@ -43,7 +43,7 @@ def _can_use_block_style(text: str) -> bool:
     return not any(line.endswith(" ") for line in text.split("\n"))
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _represent_text_as_yaml_node)
 
 
 def iterate_yaml_parts(document: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 
-async def call_for_each[T, R](operation: Callable[[T], Awaitable[R]], items: Iterable[T], limit: int) -> list[R]:
+async def call_for_each[T, R](
+    operation: Callable[[T], Awaitable[R]], items: Iterable[T], max_concurrent_calls: int
+) -> list[R]:
     """Call an operation for each item; return the results in the order of the items.
 
     If a call raises an error, no further call starts, and the error is raised after all running calls have ended. The
@@ -13,7 +15,7 @@ async def call_for_each[T, R](operation: Callable[[T], Awaitable[R]], items: Ite
     Args:
         operation: function to call with each item.
         items: the items; each is taken only when its call starts.
-        limit: maximum number of calls at a time.
+        max_concurrent_calls: maximum number of calls at a time.
     """
     waiting = enumerate(items)
     results: dict[int, R] = {}
@@ -30,7 +32,9 @@ async def call_for_each[T, R](operation: Callable[[T], Awaitable[R]], items: Ite
                 raise
 
     # A task for each item would block the event loop if there are very many items.
-    for error in await asyncio.gather(*(call_for_waiting_items() for _ in range(limit)), return_exceptions=True):
+    for error in await asyncio.gather(
+        *(call_for_waiting_items() for _ in range(max_concurrent_calls)), return_exceptions=True
+    ):
         if error is not None:
             raise error
     return [results[number] for number in range(len(results))]

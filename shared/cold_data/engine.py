@@ -15,7 +15,7 @@ MEMORY_PER_THREAD_MB = 60
 _MOST_THREADS = 4
 
 
-def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
+def open_engine(readable_folder: Path) -> "duckdb.DuckDBPyConnection":
     """Return a DuckDB engine that can access only the Parquet files of one folder; the caller closes the engine.
 
     Raises:
@@ -27,14 +27,14 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{max(2, threads) * MEMORY_PER_THREAD_MB}MB",
         "threads": threads,
-        "temp_directory": str(folder / "spilled"),
-        "max_temp_directory_size": f"{count_free_bytes(folder)}B",
+        "temp_directory": str(readable_folder / "spilled"),
+        "max_temp_directory_size": f"{count_free_bytes(readable_folder)}B",
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
     engine = duckdb.connect(":memory:", config=limits)
     engine.execute("SET TimeZone = 'UTC'")
-    engine.execute(f"SET allowed_directories = [{quote_text(str(folder))}]")
+    engine.execute(f"SET allowed_directories = [{quote_sql_text(str(readable_folder))}]")
     engine.execute("SET enable_external_access = false")
     engine.execute("SET lock_configuration = true")
     return engine
@@ -46,23 +46,23 @@ IDENTITY = '"partition", "sequence", enqueued_at'
 ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
-def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Build the SQL query that reads columns of archived rows from ``source``, a table or a table function.
+def build_rows_query(source_sql: str, columns: Sequence[str], *, deduplicate: bool) -> str:
+    """Build the SQL query that reads columns of archived rows from ``source_sql``, a table or a table function.
 
-    ``overlapping`` is True if a row can occur in several blobs; the query then returns each row once.
+    If ``deduplicate`` is True, the query returns a row that occurs in several blobs only once.
     """
     named = ", ".join(f'"{name}"' for name in columns)
-    query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
-    return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
+    query = f"SELECT {named} FROM {source_sql}"  # noqa: S608  constant names
+    return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if deduplicate else query  # noqa: S608  as above
 
 
-def build_repeated_ids_query(files: Sequence[Path]) -> str:
+def build_repeated_id_hashes_query(files: Sequence[Path]) -> str:
     """Build the SQL query for the hashes (column ``h``) of the message ids that occur in several rows of the files."""
-    found = f"SELECT hash(message_id) AS h FROM {build_parquet_source(files)}"  # noqa: S608  constant names
+    found = f"SELECT hash(message_id) AS h FROM {build_read_parquet_sql(files)}"  # noqa: S608  constant names
     return f"SELECT h FROM ({found}) GROUP BY h HAVING count(*) > 1"  # noqa: S608  as above
 
 
-def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
+def build_rows_with_id_hashes_query(files: Sequence[Path], id_hash_table: str) -> str:
     """Build the SQL query for the rows of files whose message id has one of the hashes in column ``h`` of a table.
 
     Its columns are the message id, partition and sequence number, and ``enqueued`` and ``happened`` (enqueued time and
@@ -71,24 +71,24 @@ def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (
         f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  constant names
-        f"FROM {build_parquet_source(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
+        f"FROM {build_read_parquet_sql(files)} WHERE hash(message_id) IN (SELECT h FROM {id_hash_table}))"
     )
 
 
-def build_query_excluding_listed_rows(query: str, table: str) -> str:
+def build_query_excluding_listed_rows(query: str, excluded_rows_table: str) -> str:
     """Build an SQL query that returns the rows of another query except those that a table lists.
 
     The table identifies the excluded rows by partition, sequence number and enqueued time.
     """
     places = 'r."partition" = c."partition" AND r."sequence" = c."sequence" AND epoch_us(r.enqueued_at) = c.enqueued'
-    return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  constant names
+    return f"SELECT r.* FROM ({query}) r ANTI JOIN {excluded_rows_table} c ON {places}"  # noqa: S608  constant names
 
 
-def quote_text(value: str) -> str:
+def quote_sql_text(value: str) -> str:
     """Write a text as an SQL string literal, in quotes."""
     return "'" + value.replace("'", "''") + "'"
 
 
-def build_parquet_source(files: Sequence[Path]) -> str:
+def build_read_parquet_sql(files: Sequence[Path]) -> str:
     """Return the SQL table function that reads the given Parquet files."""
-    return f"read_parquet([{', '.join(quote_text(str(file)) for file in files)}])"
+    return f"read_parquet([{', '.join(quote_sql_text(str(file)) for file in files)}])"

@@ -9,14 +9,15 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from shared.cold_data.scratch import require_scratch_space
-from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, measure_longest_row, to_text_array
+from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, measure_longest_row_bytes, to_text_array
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 MAX_SHORT_BYTES: Final = 1024
 """Maximum size of a row's texts (columns ``LONG``) that DuckDB may process; a vector of such rows takes 2 MiB."""
@@ -36,25 +37,25 @@ ROWS_OF_UNKNOWN_SIZE: Final = 32
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def can_stream_in_memory(longest_row_size: int | None) -> bool:
+def can_stream_in_memory(longest_row_bytes: int | None) -> bool:
     """Return whether DuckDB has enough memory to read rows in stored order.
 
     Args:
-        longest_row_size: maximum size of a row's texts in bytes; None if it is unknown.
+        longest_row_bytes: maximum size of a row's texts in bytes; None if it is unknown.
     """
-    return longest_row_size is not None and longest_row_size <= MAX_SHORT_BYTES
+    return longest_row_bytes is not None and longest_row_bytes <= MAX_SHORT_BYTES
 
 
-def can_sort_in_memory(rows: int, longest_row_size: int | None) -> bool:
+def can_sort_in_memory(row_count: int, longest_row_bytes: int | None) -> bool:
     """Return whether DuckDB has enough memory to sort rows together with their texts.
 
     Args:
-        rows: number of rows.
-        longest_row_size: maximum size of a row's texts in bytes; None if it is unknown.
+        row_count: number of rows.
+        longest_row_bytes: maximum size of a row's texts in bytes; None if it is unknown.
     """
-    if longest_row_size is None or not can_stream_in_memory(longest_row_size):
+    if longest_row_bytes is None or not can_stream_in_memory(longest_row_bytes):
         return False
-    return longest_row_size <= MAX_SORTED_ROW_BYTES or rows * longest_row_size <= MAX_SORTED_BYTES
+    return longest_row_bytes <= MAX_SORTED_ROW_BYTES or row_count * longest_row_bytes <= MAX_SORTED_BYTES
 
 
 def list_text_reference_columns(spilled_columns: Sequence[str]) -> list[str]:
@@ -62,13 +63,13 @@ def list_text_reference_columns(spilled_columns: Sequence[str]) -> list[str]:
     return ["place", *(f"{name}_length" for name in spilled_columns)]
 
 
-def stream_rows(file: Path, columns: Sequence[str], longest_row_size: int | None) -> Iterator["pa.RecordBatch"]:
+def stream_rows(file: Path, columns: Sequence[str], longest_row_bytes: int | None) -> Iterator["pa.RecordBatch"]:
     """Yield the rows of an archive blob in stored order, in batches of limited size.
 
     Args:
         file: local copy of the blob.
         columns: columns to read.
-        longest_row_size: size of the longest row from the blob's summary; if None, large row groups are read in small
+        longest_row_bytes: size of the longest row from the blob's summary; if None, large row groups are read in small
             batches.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
@@ -77,20 +78,22 @@ def stream_rows(file: Path, columns: Sequence[str], longest_row_size: int | None
         for number in range(blob.num_row_groups):
             group = blob.metadata.row_group(number)
             rows = (
-                group.num_rows if longest_row_size is not None or _can_load_row_group(group) else ROWS_OF_UNKNOWN_SIZE
+                group.num_rows if longest_row_bytes is not None or _can_load_row_group(group) else ROWS_OF_UNKNOWN_SIZE
             )
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
 
 
-def _can_load_row_group(group: Any) -> bool:
+def _can_load_row_group(row_group_metadata: "pq.RowGroupMetaData") -> bool:
     """Return whether a Parquet row group fits into memory if the length of its longest text is unknown.
 
     The result is False if a dictionary encodes the payloads, because rows that share a payload are larger in memory
     than in the file.
     """
-    columns = [group.column(number) for number in range(group.num_columns)]
+    columns = [row_group_metadata.column(number) for number in range(row_group_metadata.num_columns)]
     long = [column.encodings for column in columns if column.path_in_schema == "payload"]
-    return group.total_byte_size <= GROUP_BYTES and not any("DICTIONARY" in name for names in long for name in names)
+    return row_group_metadata.total_byte_size <= GROUP_BYTES and not any(
+        "DICTIONARY" in name for names in long for name in names
+    )
 
 
 class LongTextSpill:
@@ -129,38 +132,39 @@ class LongTextSpill:
         self._file.close()
         self._path.unlink(missing_ok=True)
 
-    def add_blob(self, file: Path, longest_row_size: int | None) -> None:
+    def add_blob(self, file: Path, longest_row_bytes: int | None) -> None:
         """Store the rows of an archive blob: long texts in the file, other columns in the table.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
         """
-        for rows in stream_rows(file, [*self._others, *self._spilled], longest_row_size):
-            self._pending.append(self._write_texts_to_file(rows))
+        for rows in stream_rows(file, [*self._others, *self._spilled], longest_row_bytes):
+            self._pending.append(self._replace_texts_by_references(rows))
             if sum(each.num_rows for each in self._pending) >= ROWS:
                 self._insert_pending_rows()
 
-    def read_rows(self, query: str) -> Iterator["pa.RecordBatch"]:
+    def read_rows(self, query_sql: str) -> Iterator["pa.RecordBatch"]:
         """Run a query over the table of short rows; yield its rows with their long texts, in batches of limited size.
 
         Args:
-            query: SQL whose last columns are ``place`` (the offset in the file) and the lengths of the texts.
+            query_sql: SQL whose last columns are ``place`` (the offset in the file) and the lengths of the texts.
         """
         self._insert_pending_rows()
         if not self._has_table:
             return
         self._file.flush()
-        for batch in self._engine.sql(query).to_arrow_reader(ROWS):
-            for first, last in self._iterate_row_ranges(batch):
-                yield self._replace_references_by_texts(batch.slice(first, last - first))
+        for batch in self._engine.sql(query_sql).to_arrow_reader(ROWS):
+            for rows in self._iterate_row_ranges(batch):
+                yield self._replace_references_by_texts(batch.slice(rows.start, len(rows)))
 
-    def _write_texts_to_file(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _replace_texts_by_references(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
+        """Append the long texts of rows to the file; return the rows with references to the texts instead."""
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
         import pyarrow.compute as pc  # noqa: PLC0415  as above
 
         columns = [rows.column(name).cast(pa.binary()) for name in self._spilled]
         sizes = [pc.binary_length(column) for column in columns]
-        self.longest = max(self.longest, measure_longest_row(rows, self._spilled))
+        self.longest = max(self.longest, measure_longest_row_bytes(rows, self._spilled))
         joined = pc.binary_join_element_wise(*columns, b"")
         require_scratch_space(self._folder, joined.nbytes)
         # The joined array starts at offset 0 of its buffer, so a row's offset is its position.
@@ -183,27 +187,27 @@ class LongTextSpill:
         self._pending.clear()
         self._has_table = True
 
-    def _iterate_row_ranges(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows (first row, row after the last) whose texts have a limited total size.
+    def _iterate_row_ranges(self, batch: "pa.RecordBatch") -> Iterator[range]:
+        """Yield ranges of row numbers whose texts have a limited total size.
 
         A single long row may exceed the limit.
         """
         first, size = 0, 0
-        for number, its in enumerate(self._measure_row_sizes(batch)):
+        for number, its in enumerate(self._measure_text_bytes_per_row(batch)):
             if size + its > BATCH_BYTES and number > first:
-                yield first, number
+                yield range(first, number)
                 first, size = number, 0
             size += its
-        yield first, batch.num_rows
+        yield range(first, batch.num_rows)
 
-    def _measure_row_sizes(self, batch: "pa.RecordBatch") -> list[int]:
+    def _measure_text_bytes_per_row(self, batch: "pa.RecordBatch") -> list[int]:
         columns = [batch.column(f"{name}_length").to_pylist() for name in self._spilled]
         return [sum(row) for row in zip(*columns, strict=True)]
 
     def _replace_references_by_texts(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-        found = self._read_texts(batch.column("place").to_pylist(), self._measure_row_sizes(batch))
+        found = self._read_texts(batch.column("place").to_pylist(), self._measure_text_bytes_per_row(batch))
         columns = {
             name: batch.column(name)
             for name in batch.schema.names

@@ -46,21 +46,21 @@ def build_hour_folder(connection: str, hour: datetime) -> str:
     return f"{build_connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
 
 
-def hour_from_name(name: str) -> datetime | None:
+def hour_from_blob_name(blob_name: str) -> datetime | None:
     """Parse the hour from the name of an archive blob; None if the name has another format."""
-    match = _HOUR.search(name)
+    match = _HOUR.search(blob_name)
     if match is None:
         return None
     year, month, day, hour = map(int, match.groups())
     return datetime(year, month, day, hour, tzinfo=UTC)
 
 
-def folder_from_name(name: str) -> str:
+def folder_from_blob_name(blob_name: str) -> str:
     """Return the start of a blob's name up to the last slash, which identifies its connection and hour."""
-    return name[: name.rindex("/") + 1]
+    return blob_name[: blob_name.rindex("/") + 1]
 
 
-def build_batch_name(sequence_range: SequenceRange) -> str:
+def build_batch_blob_name(sequence_range: SequenceRange) -> str:
     """Return the name of the blob for a batch of events, relative to the folder of its hour.
 
     If a batch is sent again, its name is the same.
@@ -69,34 +69,34 @@ def build_batch_name(sequence_range: SequenceRange) -> str:
     return f"{partition}-{sequence_range.first:0{_SEQUENCE}d}-{sequence_range.last:0{_SEQUENCE}d}.parquet"
 
 
-def build_batch_name_after_hub_reset(name: str, enqueued: int) -> str:
+def build_batch_blob_name_after_hub_reset(usual_name: str, enqueued_microseconds: int) -> str:
     """Return the blob name for a batch of events if the usual name is taken, because the event hub was reset.
 
     Args:
-        name: the usual name, from :func:`build_batch_name`.
-        enqueued: enqueued time of the earliest event of the batch, microseconds since 1970.
+        usual_name: the usual name, from :func:`build_batch_blob_name`.
+        enqueued_microseconds: enqueued time of the earliest event of the batch, microseconds since 1970.
     """
-    return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
+    return f"{usual_name.removesuffix('.parquet')}-{enqueued_microseconds}.parquet"
 
 
-def build_merged_name(sources: list[str]) -> str:
-    """Return the name, relative to the folder of the hour, of the blob that merges the blobs ``sources``.
+def build_merged_blob_name(source_names: list[str]) -> str:
+    """Return the name, relative to the folder of the hour, of the blob that merges the blobs ``source_names``.
 
     The name sorts after the names of these blobs.
     """
-    generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged_blob(source)), default=0)
-    digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
+    generation = 1 + max((int(source.split("-")[1]) for source in source_names if is_merged_blob(source)), default=0)
+    digest = hashlib.sha256("\n".join(sorted(source_names)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"
 
 
-def is_merged_blob(name: str) -> bool:
+def is_merged_blob(blob_name: str) -> bool:
     """Return whether an archive blob with this name was merged from other blobs."""
-    return _MERGED.fullmatch(name) is not None
+    return _MERGED.fullmatch(blob_name) is not None
 
 
-def sequence_range_from_name(name: str) -> SequenceRange | None:
+def sequence_range_from_blob_name(blob_name: str) -> SequenceRange | None:
     """Parse the range of sequence numbers from the name of a batch's blob; None for a merged blob."""
-    match = _RAW.fullmatch(name)
+    match = _RAW.fullmatch(blob_name)
     return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None
 
 

@@ -58,9 +58,9 @@ class ObservedBlobs:
         with self._open_span("fetch"):
             await self._store.download_to_file(name, target)
 
-    def list(self, prefix: str) -> AsyncIterator[Blob]:
+    def list(self, name_prefix: str) -> AsyncIterator[Blob]:
         """Yield blobs; the wrapped stores create a span per page."""
-        return self._store.list(prefix)
+        return self._store.list(name_prefix)
 
     async def delete(self, names: Collection[str]) -> None:
         """Delete blobs, with a trace span."""
@@ -77,10 +77,10 @@ class ObservedBlobs:
         with self._open_span("link"):
             return await self._store.create_upload_link(name, expires_at)
 
-    async def check(self) -> None:
+    async def require_available(self) -> None:
         """Check the store, with a trace span."""
         with self._open_span("check"):
-            await self._store.check()
+            await self._store.require_available()
 
     async def close(self) -> None:
         """Close the wrapped store."""

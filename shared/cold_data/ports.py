@@ -80,7 +80,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    def list(self, prefix: str) -> AsyncIterator[Blob]:
+    def list(self, name_prefix: str) -> AsyncIterator[Blob]:
         """Yield the blobs whose names begin with a prefix, in order of their names."""
         ...
 
@@ -110,7 +110,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def check(self) -> None:
+    async def require_available(self) -> None:
         """Check that the blob store responds.
 
         Raises:

@@ -21,13 +21,13 @@ from shared.cold_data import long_texts
 from shared.cold_data.concurrent_calls import call_for_each
 from shared.cold_data.engine import (
     ROW_ORDER,
-    build_parquet_source,
     build_query_excluding_listed_rows,
-    build_repeated_ids_query,
+    build_read_parquet_sql,
+    build_repeated_id_hashes_query,
     build_rows_query,
-    build_rows_with_ids_query,
+    build_rows_with_id_hashes_query,
     open_engine,
-    quote_text,
+    quote_sql_text,
 )
 from shared.cold_data.inventory import CONCURRENT_DOWNLOADS, ArchiveHour, download_blobs, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
@@ -74,43 +74,47 @@ class DuplicateFinder:
 
     def __init__(self, engine: "duckdb.DuckDBPyConnection") -> None:
         self._engine = engine
-        self._execute_query(f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)')
+        self._execute_and_fetch_rows(
+            f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)'
+        )
 
-    def add_duplicates_of_block(self, files: Sequence[Path], until: int) -> int:
+    def add_duplicates_of_block_and_count_all(self, files: Sequence[Path], block_end_microseconds: int) -> int:
         """Add the duplicate rows of a block of hours to the table of duplicates; return the table's number of rows.
 
         Args:
             files: Parquet files of a block of hours and of the adjacent hours.
-            until: end of the block, microseconds since 1970; later rows are examined with later blocks.
+            block_end_microseconds: end of the block, since 1970; later rows are examined with later blocks.
         """
         if files:
-            self._execute_query(f"CREATE OR REPLACE TEMP TABLE repeated AS {build_repeated_ids_query(files)}")
-            # A duplicate from an earlier block must not count as an original here, where its own original is missing.
-            unknown = f'ANTI JOIN {TABLE} USING ("partition", "sequence", enqueued)'
-            self._execute_query(
-                f"CREATE OR REPLACE TEMP TABLE suspects AS {build_rows_with_ids_query(files, 'repeated')} {unknown}"
+            self._execute_and_fetch_rows(
+                f"CREATE OR REPLACE TEMP TABLE repeated AS {build_repeated_id_hashes_query(files)}"
             )
-            self._add_duplicates_within_a_day(until)
-            self._add_duplicates_beyond_a_day(until)
-        [(count,)] = self._execute_query(f"SELECT count(*) FROM {TABLE}")  # noqa: S608  constant names
+            # A duplicate from an earlier block must not count as an original here, where its own original is missing.
+            new = f'ANTI JOIN {TABLE} USING ("partition", "sequence", enqueued)'
+            self._execute_and_fetch_rows(
+                f"CREATE OR REPLACE TEMP TABLE suspects AS {build_rows_with_id_hashes_query(files, 'repeated')} {new}"
+            )
+            self._add_duplicates_within_a_day(block_end_microseconds)
+            self._add_duplicates_beyond_a_day(block_end_microseconds)
+        [(count,)] = self._execute_and_fetch_rows(f"SELECT count(*) FROM {TABLE}")  # noqa: S608  constant names
         return int(count)
 
-    def _add_duplicates_within_a_day(self, until: int) -> None:
+    def _add_duplicates_within_a_day(self, block_end_microseconds: int) -> None:
         """Add duplicates to the table: of each id whose messages all arrived within one day, all except the first.
 
-        Rows after the block, which ends at ``until``, are not added.
+        Rows after the block, which ends at ``block_end_microseconds``, are not added.
         """
-        self._execute_query(
+        self._execute_and_fetch_rows(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant names
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '
             "max(enqueued) OVER by_id - min(enqueued) OVER by_id AS spread "
             "FROM suspects WINDOW by_id AS (PARTITION BY message_id)) "
-            f"WHERE nth > 1 AND spread <= {DUPLICATE_WINDOW} AND happened < {until}"
+            f"WHERE nth > 1 AND spread <= {DUPLICATE_WINDOW} AND happened < {block_end_microseconds}"
         )
 
-    def _add_duplicates_beyond_a_day(self, until: int) -> None:
+    def _add_duplicates_beyond_a_day(self, block_end_microseconds: int) -> None:
         """Add the duplicates of ids whose messages span over a day: those within a day after an original message."""
-        rows = self._execute_query(
+        rows = self._execute_and_fetch_rows(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant names
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
             f"HAVING max(enqueued) - min(enqueued) > {DUPLICATE_WINDOW}) ORDER BY ALL"
@@ -121,12 +125,12 @@ class DuplicateFinder:
             for _, enqueued, partition, sequence, happened in arrivals:
                 if original is None or enqueued - original > DUPLICATE_WINDOW:
                     original = enqueued
-                elif happened < until:
+                elif happened < block_end_microseconds:
                     duplicates.append((partition, sequence, enqueued))
         if duplicates:
             self._engine.executemany(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", duplicates)  # noqa: S608  constant names
 
-    def _execute_query(self, query: str) -> list[tuple[Any, ...]]:
+    def _execute_and_fetch_rows(self, query: str) -> list[tuple[Any, ...]]:
         return self._engine.execute(query).fetchall()
 
 
@@ -174,7 +178,7 @@ class ColdReader:
         """
         found = await list_hours(self._store, connection, floor_to_hour(start), end)
         in_order = sorted(found, key=lambda each: each.hour)
-        return [HourSummary(each.hour, each.rows, each.size, each.unpacked_size) for each in in_order]
+        return [HourSummary(each.hour, each.row_count, each.compressed_bytes, each.unpacked_bytes) for each in in_order]
 
     async def stream_rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a time range, in order of timestamp, partition and sequence number.
@@ -212,14 +216,14 @@ class _FetchedHour:
     hour: ArchiveHour
     files: tuple[Path, ...]
 
-    def is_sorting_required(self, *, copies: bool) -> bool:
+    def is_sorting_required(self, *, exclude_duplicates: bool) -> bool:
         """Return whether a query for the hour must sort its rows.
 
         Args:
-            copies: True if the query excludes duplicates.
+            exclude_duplicates: True if the query excludes the messages that are duplicates of others.
         """
         # A single blob is already sorted, but the join that excludes duplicates loses the order.
-        return copies or len(self.files) > 1
+        return exclude_duplicates or len(self.files) > 1
 
 
 class _RangeReader:
@@ -250,20 +254,23 @@ class _RangeReader:
     async def read_batches(self) -> AsyncIterator["pa.RecordBatch"]:
         first = floor_to_hour(self._start)
         listed = await list_hours(
-            self._store, self._connection, _shift_instant(first, -AROUND), _shift_instant(self._end, AROUND)
+            self._store,
+            self._connection,
+            _shift_instant_within_calendar(first, -AROUND),
+            _shift_instant_within_calendar(self._end, AROUND),
         )
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
-        copies = await self._runtime.run_in_thread(DuplicateFinder, self._engine)
+        duplicates = await self._runtime.run_in_thread(DuplicateFinder, self._engine)
         while wanted:
             block = [hour for hour in wanted if hour - wanted[0] < BLOCK_HOURS * HOUR]
             wanted = wanted[len(block) :]
             await self._fetch_block_and_adjacent_hours(block, known)
             files = [file for local in self._local.values() for file in local.files]
             until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
-            found = await self._runtime.run_in_thread(copies.add_duplicates_of_block, files, until)
+            found = await self._runtime.run_in_thread(duplicates.add_duplicates_of_block_and_count_all, files, until)
             for hour in block:
-                async for batch in self._read_hour(self._local[hour], copies=found > 0):
+                async for batch in self._read_rows_of_hour(self._local[hour], exclude_duplicates=found > 0):
                     yield batch
 
     async def _fetch_block_and_adjacent_hours(
@@ -273,13 +280,18 @@ class _RangeReader:
 
         Delete the local copies of all earlier hours.
         """
-        first, last = _shift_instant(block[0], -AROUND), _shift_instant(block[-1], AROUND)
+        first, last = (
+            _shift_instant_within_calendar(block[0], -AROUND),
+            _shift_instant_within_calendar(block[-1], AROUND),
+        )
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
         if passed:
             await self._runtime.run_in_thread(_delete_files, passed)
         missing = [known_hours[each] for each in sorted(known_hours) if first <= each <= last]
         missing = [hour for hour in missing if hour.hour not in self._local]
-        await self._runtime.run_in_thread(require_scratch_space, self._folder, sum(hour.size for hour in missing))
+        await self._runtime.run_in_thread(
+            require_scratch_space, self._folder, sum(hour.compressed_bytes for hour in missing)
+        )
         for fetched in await call_for_each(self._fetch_hour, missing, CONCURRENT_DOWNLOADS):
             self._local[fetched.hour.hour] = fetched
 
@@ -301,16 +313,18 @@ class _RangeReader:
             "The telemetry archive changed during each attempt to read it; try again.",
         )
 
-    async def _read_hour(self, fetched_hour: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
+    async def _read_rows_of_hour(
+        self, fetched_hour: _FetchedHour, *, exclude_duplicates: bool
+    ) -> AsyncIterator["pa.RecordBatch"]:
         if not fetched_hour.files:
             return
         hour = fetched_hour.hour
-        if fetched_hour.is_sorting_required(copies=copies):
-            reads_texts = long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
+        if fetched_hour.is_sorting_required(exclude_duplicates=exclude_duplicates):
+            reads_texts = long_texts.can_sort_in_memory(hour.row_count, hour.longest_row_bytes)
         else:
-            reads_texts = long_texts.can_stream_in_memory(hour.longest_row_size)
+            reads_texts = long_texts.can_stream_in_memory(hour.longest_row_bytes)
         rows = (self._read_rows_with_short_texts if reads_texts else self._read_rows_with_long_texts)(
-            fetched_hour, copies=copies
+            fetched_hour, exclude_duplicates=exclude_duplicates
         )
         try:
             while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
@@ -320,57 +334,79 @@ class _RangeReader:
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _read_rows_with_short_texts(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_rows_with_short_texts(
+        self, fetched_hour: _FetchedHour, *, exclude_duplicates: bool
+    ) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour whose texts are so short that DuckDB can read and, if necessary, sort the rows.
 
-        ``copies`` is True if the table of duplicates has rows, which are then excluded.
+        ``exclude_duplicates`` must be True if the table of duplicates has rows.
         """
         query = self._build_hour_query(
-            fetched_hour, build_parquet_source(fetched_hour.files), COLUMNS, ["payload"], copies=copies
+            fetched_hour,
+            build_read_parquet_sql(fetched_hour.files),
+            COLUMNS,
+            ["payload"],
+            exclude_duplicates=exclude_duplicates,
         )
-        most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_size or 0)
+        most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_bytes or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _read_rows_with_long_texts(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_rows_with_long_texts(
+        self, fetched_hour: _FetchedHour, *, exclude_duplicates: bool
+    ) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour whose texts are too long for DuckDB to read or sort the rows in memory.
 
-        The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``copies`` is True if the
-        table of duplicates has rows, which are then excluded.
+        The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``exclude_duplicates``
+        must be True if the table of duplicates has rows.
         """
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in fetched_hour.files:
-                spill.add_blob(file, fetched_hour.hour.longest_row_size)
+                spill.add_blob(file, fetched_hour.hour.longest_row_bytes)
             references = long_texts.list_text_reference_columns(spilled)
             yield from spill.read_rows(
                 self._build_hour_query(
-                    fetched_hour, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies
+                    fetched_hour,
+                    long_texts.TABLE,
+                    [*_SHORT_COLUMNS, *references],
+                    references,
+                    exclude_duplicates=exclude_duplicates,
                 )
             )
 
     def _build_hour_query(
-        self, fetched_hour: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
+        self,
+        fetched_hour: _FetchedHour,
+        source_sql: str,
+        columns: Sequence[str],
+        text_columns: Sequence[str],
+        *,
+        exclude_duplicates: bool,
     ) -> str:
         """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates.
 
         Args:
             fetched_hour: hour whose rows the query reads.
-            source: name of a table, or a table function, with the rows of the hour.
+            source_sql: name of a table, or a table function, with the rows of the hour.
             columns: columns that the query reads from the source.
-            texts: columns of the result in addition to time and ids: the payload, or the references to its text.
-            copies: True if the table of duplicates has rows, which are then excluded.
+            text_columns: columns of the result in addition to time and ids: the payload, or the references to its text.
+            exclude_duplicates: True if the query excludes the rows in the table of duplicates.
         """
-        rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.can_have_duplicate_rows)
-        if copies:
+        rows = build_rows_query(source_sql, columns, deduplicate=fetched_hour.hour.can_have_duplicate_rows)
+        if exclude_duplicates:
             rows = build_query_excluding_listed_rows(rows, TABLE)
-        wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
-        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(fetched_hour.hour.hour)}"  # noqa: S608  constant names
-        return f"{query} ORDER BY {ROW_ORDER}" if fetched_hour.is_sorting_required(copies=copies) else query
+        wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *text_columns])
+        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_time_range_condition(fetched_hour.hour.hour)}"  # noqa: S608  constant names
+        return (
+            f"{query} ORDER BY {ROW_ORDER}"
+            if fetched_hour.is_sorting_required(exclude_duplicates=exclude_duplicates)
+            else query
+        )
 
-    def _build_range_condition(self, hour: datetime) -> str:
+    def _build_time_range_condition(self, hour: datetime) -> str:
         """Return an SQL condition for the rows of an hour that lie in the requested time range."""
-        since = f"timestamp >= {_format_instant(self._start)}" if self._start > hour else "true"
-        until = f"timestamp < {_format_instant(self._end)}" if self._end - hour < HOUR else "true"
+        since = f"timestamp >= {_instant_to_sql(self._start)}" if self._start > hour else "true"
+        until = f"timestamp < {_instant_to_sql(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
 
 
@@ -379,11 +415,11 @@ def _delete_files(files: Sequence[Path]) -> None:
         file.unlink()
 
 
-def _format_instant(instant: datetime) -> str:
-    return f"TIMESTAMPTZ {quote_text(instant.astimezone(UTC).isoformat())}"
+def _instant_to_sql(instant: datetime) -> str:
+    return f"TIMESTAMPTZ {quote_sql_text(instant.astimezone(UTC).isoformat())}"
 
 
-def _shift_instant(instant: datetime, by: timedelta) -> datetime:
+def _shift_instant_within_calendar(instant: datetime, by: timedelta) -> datetime:
     try:
         return instant + by
     except OverflowError:

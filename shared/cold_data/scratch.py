@@ -29,13 +29,13 @@ def count_free_bytes(folder: Path) -> int:
     return free
 
 
-def require_scratch_space(folder: Path, size: int) -> None:
-    """Check that the scratch disk has room for ``size`` bytes.
+def require_scratch_space(folder: Path, required_bytes: int) -> None:
+    """Check that the scratch disk has room for ``required_bytes`` bytes.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
-    if size > count_free_bytes(folder):
+    if required_bytes > count_free_bytes(folder):
         raise _build_scratch_full_error()
 
 
@@ -55,7 +55,7 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         # The engine raises the same error for a full disk and for exhausted memory.
-        raise (_build_scratch_full_error() if _is_nearly_full(folder) else _build_out_of_memory_error()) from error
+        raise (_build_scratch_full_error() if _is_disk_nearly_full(folder) else _build_out_of_memory_error()) from error
     except MemoryError as error:
         raise _build_out_of_memory_error() from error
     except (OSError, duckdb.IOException) as error:
@@ -64,9 +64,9 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         raise _build_scratch_full_error() from error
 
 
-def remove_abandoned_scratch_folders(scratch: Path, changed_before: datetime) -> None:
+def remove_abandoned_scratch_folders(scratch_folder: Path, changed_before: datetime) -> None:
     """Remove the subfolders of a scratch folder that were last changed before ``changed_before``, with their files."""
-    for entry in scratch.glob("*"):
+    for entry in scratch_folder.glob("*"):
         try:
             is_abandoned = entry.stat().st_mtime < changed_before.timestamp()
         except FileNotFoundError:
@@ -75,7 +75,7 @@ def remove_abandoned_scratch_folders(scratch: Path, changed_before: datetime) ->
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def _is_nearly_full(folder: Path) -> bool:
+def _is_disk_nearly_full(folder: Path) -> bool:
     try:
         return count_free_bytes(folder) < NEARLY_FULL_BYTES
     except WorkspaceError:

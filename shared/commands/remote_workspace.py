@@ -27,6 +27,12 @@ _UNAVAILABLE: Final = frozenset(
 )
 
 
+type PlanJson = dict[str, Any]
+"""Plan in a reply of the service: the changes that applying a workspace document makes."""
+
+type ReplyBody = bytes
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Handler that follows no redirect, because ``urllib`` would send the credential to the new address."""
 
@@ -54,74 +60,82 @@ class RemoteWorkspace:
         proxies = urllib.request.ProxyHandler({} if urlsplit(url).scheme == "http" else None)
         self._opener = urllib.request.build_opener(_NoRedirects, proxies)
 
-    def plan(self, content: bytes, source: Path) -> dict[str, Any]:
+    def request_plan(self, document_bytes: bytes, document_path: Path) -> PlanJson:
         """Return the service's plan for a workspace document: the changes that applying it would make, as JSON values.
 
         Args:
-            content: text of the workspace document.
-            source: path of the document's file.
+            document_bytes: text of the workspace document.
+            document_path: path of the document's file.
 
         Raises:
             DocumentError: the document has problems.
             WorkspaceError: the service rejects the request or is unavailable, or the reply is that of another service.
             OSError: the service cannot be reached.
         """
-        return _parse_plan_reply(self._send_document("POST", f"{_DOCUMENT}/plan", content, source, {}))
+        return _parse_plan_reply(
+            self._send_document_and_return_reply("POST", f"{_DOCUMENT}/plan", document_bytes, document_path, {})
+        )
 
-    def apply(self, content: bytes, source: Path, tag: str) -> dict[str, Any]:
-        """Apply a workspace document if its plan has not changed since :meth:`plan`, and return the plan.
+    def apply_document_and_return_plan(self, document_bytes: bytes, document_path: Path, plan_tag: str) -> PlanJson:
+        """Apply a workspace document if its plan has not changed since :meth:`request_plan`, and return the plan.
 
         Args:
-            content: text of the workspace document.
-            source: path of the document's file.
-            tag: entity tag of the plan: its property ``planTag``.
+            document_bytes: text of the workspace document.
+            document_path: path of the document's file.
+            plan_tag: entity tag of the plan: its property ``planTag``.
 
         Raises:
-            DocumentError: as :meth:`plan`.
-            WorkspaceError: the same errors as :meth:`plan`, and if the workspace has changed since the plan.
-            OSError: as :meth:`plan`.
+            DocumentError: as :meth:`request_plan`.
+            WorkspaceError: the same errors as :meth:`request_plan`, and if the workspace has changed since the plan.
+            OSError: as :meth:`request_plan`.
         """
-        return _parse_plan_reply(self._send_document("PUT", _DOCUMENT, content, source, {"If-Match": tag}))
+        return _parse_plan_reply(
+            self._send_document_and_return_reply(
+                "PUT", _DOCUMENT, document_bytes, document_path, {"If-Match": plan_tag}
+            )
+        )
 
-    def export(self, media_type: str) -> bytes:
+    def export_document(self, media_type: str) -> ReplyBody:
         """Return the whole workspace as a workspace document.
 
         Args:
             media_type: format of the document: ``application/yaml`` or ``application/json``.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`plan`.
-            OSError: as :meth:`plan`.
+            WorkspaceError: the same errors as :meth:`request_plan`.
+            OSError: as :meth:`request_plan`.
         """
         return self._send_with_token("GET", _DOCUMENT, {"Accept": media_type}, None)
 
-    def _send_document(self, method: str, path: str, content: bytes, source: Path, headers: Mapping[str, str]) -> bytes:
-        media_type = "application/json" if source.suffix == ".json" else "application/yaml"
+    def _send_document_and_return_reply(
+        self, method: str, url_path: str, document_bytes: bytes, document_path: Path, headers: Mapping[str, str]
+    ) -> ReplyBody:
+        media_type = "application/json" if document_path.suffix == ".json" else "application/yaml"
         try:
-            return self._send_with_token(method, path, {**headers, "Content-Type": media_type}, content)
+            return self._send_with_token(method, url_path, {**headers, "Content-Type": media_type}, document_bytes)
         except WorkspaceError as error:
             listed = error.members.get("errors")
             if not isinstance(listed, list) or not all("line" in one for one in listed):
                 raise
             problems = [
-                Problem(str(source), one["line"], one["column"], one["field"], one["message"]) for one in listed
+                Problem(str(document_path), one["line"], one["column"], one["field"], one["message"]) for one in listed
             ]
             raise DocumentError(problems) from error
 
-    def _send_with_token(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    def _send_with_token(self, method: str, url_path: str, headers: Mapping[str, str], body: bytes | None) -> ReplyBody:
         if not self._token:
             reply = self._send_request("GET", "/workspace/api/keys/jwt", self._api_key, {}, None)
             try:
                 self._token = str(json.loads(reply)["Token"])
             except (ValueError, KeyError, TypeError):
                 raise _build_invalid_reply_error() from None
-        return self._send_request(method, path, self._token, headers, body)
+        return self._send_request(method, url_path, self._token, headers, body)
 
     def _send_request(
-        self, method: str, path: str, credential: str, headers: Mapping[str, str], body: bytes | None
-    ) -> bytes:
-        allowed = {**headers, "Authorization": f"Bearer {credential}"}
-        request = urllib.request.Request(self._url + path, body, allowed, method=method)  # noqa: S310  checked above
+        self, method: str, url_path: str, bearer_credential: str, headers: Mapping[str, str], body: bytes | None
+    ) -> ReplyBody:
+        allowed = {**headers, "Authorization": f"Bearer {bearer_credential}"}
+        request = urllib.request.Request(self._url + url_path, body, allowed, method=method)  # noqa: S310  checked above
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as reply:
                 content: bytes = reply.read()
@@ -160,23 +174,24 @@ def read_api_key(key_file: Path | None) -> str:
     return api_key
 
 
-def plan_from_json(planned: Mapping[str, Any]) -> CatalogPlan:
+def plan_from_json(plan_json: Mapping[str, Any]) -> CatalogPlan:
     """Parse the plan (changes that a workspace document requires) in a JSON reply of the service."""
-    changes = (ItemChange(one["kind"], one["key"], one["before"], one["after"]) for one in planned["changes"])
+    changes = (ItemChange(one["kind"], one["key"], one["before"], one["after"]) for one in plan_json["changes"])
     kept = (
-        RetainedItem(one["kind"], one["key"], one["reason"], conflict=one["reason"] != _KEPT) for one in planned["kept"]
+        RetainedItem(one["kind"], one["key"], one["reason"], conflict=one["reason"] != _KEPT)
+        for one in plan_json["kept"]
     )
     return CatalogPlan(tuple(changes), tuple(kept))
 
 
-def _parse_plan_reply(reply: bytes) -> dict[str, Any]:
+def _parse_plan_reply(reply: bytes) -> PlanJson:
     """Parse the reply with a plan, and check that it has all parts of a plan.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``REPLY_INVALID`` if the reply is not that of the service.
     """
     try:
-        planned: dict[str, Any] = json.loads(reply)
+        planned: PlanJson = json.loads(reply)
         plan_from_json(planned)
         is_complete = "planTag" in planned and all({"field", "message"} <= set(each) for each in planned["warnings"])
     except (ValueError, KeyError, TypeError):
@@ -192,7 +207,7 @@ def _build_invalid_reply_error() -> WorkspaceError:
 
 
 def _check_url(url: str) -> None:
-    parts = _split_url(url)
+    parts = _split_and_check_url(url)
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be an https URL without a user name.")
     if parts.scheme == "http" and not _is_loopback_host(parts.hostname):
@@ -200,7 +215,7 @@ def _check_url(url: str) -> None:
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
 
 
-def _split_url(url: str) -> SplitResult:
+def _split_and_check_url(url: str) -> SplitResult:
     detail = "`--url` must be a valid https URL of ASCII characters without spaces; a port must be from 1 to 65535."
     error = WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
     try:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ServiceUser
@@ -26,7 +26,11 @@ REFUSED: Final = 1
 FAILED: Final = 2
 
 
-def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) -> int:
+type ExitCode = int
+"""0 success; 1 problems in the document, or rejected; 2 wrong usage, or unavailable stores or service."""
+
+
+def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) -> ExitCode:
     """Run the command and return its exit code.
 
     Args:
@@ -34,7 +38,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
         services: returns the services of the app, or a test's object with the same attributes; None for the services of
             the process.
     """
-    parser = _build_parser()
+    parser = _build_argument_parser()
     options = parser.parse_args(arguments)
     if options.url and (options.actor or options.issue_key):
         parser.error("--as and --issue-key cannot be used with --url; the owner of the API key applies the document")
@@ -52,7 +56,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
         return FAILED
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def _build_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="workspace", description="Validate, compare and apply a workspace document.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, summary in (
@@ -77,7 +81,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _run_with_stores(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+async def _run_with_stores(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:
     from shared.catalog.document import decode_document, load_located_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
@@ -102,7 +106,7 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
-            await _check_queries(loaded, running)
+            await _check_queries_with_engine(loaded, running)
             await _apply_document(document, options, running)
     except DocumentError as error:
         return _print_document_problems(error)
@@ -119,16 +123,16 @@ def _print_warnings(loaded: "LoadedDocument") -> None:
             print(f"warning: {problem}", file=sys.stderr)
 
 
-def _print_document_problems(error: Any) -> int:
+def _print_document_problems(error: Any) -> ExitCode:
     for problem in error.problems:
         print(problem, file=sys.stderr)
     return REFUSED
 
 
-async def _check_queries(loaded: "LoadedDocument", services: Any) -> None:
-    from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  avoids a slow import
+async def _check_queries_with_engine(loaded: "LoadedDocument", services: Any) -> None:
+    from shared.warm_queries.document_checks import check_document_queries_and_return_outage  # noqa: PLC0415  avoids a slow import
 
-    outage = await check_document_queries(loaded, services.queries.columns, runtime=services.runtime)
+    outage = await check_document_queries_and_return_outage(loaded, services.queries.columns, runtime=services.runtime)
     if outage is not None:
         warning = "warning: the queries are applied without validation by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
@@ -152,20 +156,20 @@ async def _check_new_items(loaded: "LoadedDocument", services: Any) -> None:
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import (  # noqa: PLC0415  as above
-        find_queries_with_stored_approval,
+        find_lookups_of_queries_with_stored_approval,
         find_reserved_ids_of_new_members,
     )
     from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
     catalog = await services.provenance.catalog_service.load()
-    approved = find_queries_with_stored_approval(loaded.document, catalog)
+    approved = find_lookups_of_queries_with_stored_approval(loaded.document, catalog)
     found = find_reserved_ids_of_new_members(loaded.document, catalog)
     found += check_approvers(Sections.from_document(loaded.document), approved)
     if found:
         raise loaded.build_located_error(found)
 
 
-async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:
     from shared.catalog.export import export_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.yaml_writer import iterate_yaml_parts  # noqa: PLC0415  as above
 
@@ -181,7 +185,7 @@ async def _export_document(options: argparse.Namespace, services: Callable[[], A
     return DONE
 
 
-def _run_over_https(options: argparse.Namespace) -> int:
+def _run_over_https(options: argparse.Namespace) -> ExitCode:
     """Run a subcommand over HTTPS; ``validate`` requests the plan, and prints only problems and warnings."""
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
     from shared.commands import remote_workspace  # noqa: PLC0415  as above
@@ -192,13 +196,13 @@ def _run_over_https(options: argparse.Namespace) -> int:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
         return FAILED
     if options.verb == "export":
-        sys.stdout.write(workspace.export(f"application/{options.format}").decode())
+        sys.stdout.write(workspace.export_document(f"application/{options.format}").decode())
         return DONE
     content = options.file.read_bytes()
     try:
-        planned = workspace.plan(content, options.file)
+        planned = workspace.request_plan(content, options.file)
         if options.verb == "apply":
-            planned = workspace.apply(content, options.file, planned["planTag"])
+            planned = workspace.apply_document_and_return_plan(content, options.file, planned["planTag"])
     except DocumentError as error:
         return _print_document_problems(error)
     for warning in planned["warnings"]:
@@ -208,8 +212,8 @@ def _run_over_https(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _print_plan(plan: Any, stream: TextIO) -> None:
-    for line in format_plan(plan):
+def _print_plan(plan: "CatalogPlan", stream: TextIO) -> None:
+    for line in format_plan_lines(plan):
         print(line, file=stream)
 
 
@@ -222,14 +226,14 @@ def _load_services() -> Any:
 MISSING: Final = object()
 
 
-def format_plan(plan: "CatalogPlan") -> Iterator[str]:
+def format_plan_lines(plan: "CatalogPlan") -> Iterator[str]:
     """Yield lines of text that show the changes of a plan, and a summary.
 
     The line of an item begins with ``+`` if it is added, ``~`` if changed, ``-`` if removed, ``=`` if kept although the
     document lacks it, and ``!`` if kept because of a conflict.
     """
     for change in plan.changes:
-        yield from _format_change(change)
+        yield from _format_change_lines(change)
     for item in plan.retained:
         yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, unchanged"
     counts = {sign: sum(_get_change_sign(change) == sign for change in plan.changes) for sign in "+~-"}
@@ -242,35 +246,43 @@ def _get_change_sign(change: "ItemChange") -> str:
     return "-" if change.after is None else "~"
 
 
-def _format_change(change: "ItemChange") -> Iterator[str]:
+def _format_change_lines(change: "ItemChange") -> Iterator[str]:
     yield f"{_get_change_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
         for field, before, after in _iterate_differences("", change.before, change.after):
-            yield from _format_field(field, before, after)
+            yield from _format_field_difference_lines(field, before, after)
 
 
-def _iterate_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+class _FieldDifference(NamedTuple):
+    """Dotted name of a field that differs between two definitions, and its values; ``MISSING`` if there is none."""
+
+    field_name: str
+    before: Any
+    after: Any
+
+
+def _iterate_differences(field_name: str, before: Any, after: Any) -> Iterator[_FieldDifference]:
     """Yield the dotted name, the old value and the new value of each field in which two definitions differ.
 
-    ``at`` is the dotted name of the compared values; empty for whole definitions.
+    ``field_name`` is the dotted name of the compared values; empty for whole definitions.
     """
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
-            yield at, before, after
+            yield _FieldDifference(field_name, before, after)
         return
     for name in dict.fromkeys([*before, *after]):
         yield from _iterate_differences(
-            f"{at}.{name}".removeprefix("."), before.get(name, MISSING), after.get(name, MISSING)
+            f"{field_name}.{name}".removeprefix("."), before.get(name, MISSING), after.get(name, MISSING)
         )
 
 
-def _format_field(field: str, before: Any, after: Any) -> Iterator[str]:
+def _format_field_difference_lines(field_name: str, before: Any, after: Any) -> Iterator[str]:
     if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
-        yield f"    {field}:"
+        yield f"    {field_name}:"
         compared = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))
         yield from (f"      {line}" for line in compared[2:])
     else:
-        yield f"    {field}: {_format_value(before)} -> {_format_value(after)}"
+        yield f"    {field_name}: {_format_value(before)} -> {_format_value(after)}"
 
 
 def _format_value(value: Any) -> str:

@@ -77,18 +77,18 @@ class Containers:
         self._changes = changes
         self._account = account
 
-    async def list(self, database: str) -> Sequence[ContainerSummary]:
+    async def list(self, database_lookup: str) -> Sequence[ContainerSummary]:
         """Return the containers of a database, and the catalog records without a container, sorted by name.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``.
         """
-        owned = await self._get_database(database)
+        owned = await self._get_database(database_lookup)
         found = {container.name: container for container in await self._account.list(_get_database_address(owned))}
         names = sorted({*found, *owned.containers})
-        return [_to_summary(name, found.get(name), owned.containers.get(name)) for name in names]
+        return [_build_container_summary(name, found.get(name), owned.containers.get(name)) for name in names]
 
-    async def create(self, caller: Principal, database: str, container: Container) -> ContainerSummary:
+    async def create(self, caller: Principal, database_lookup: str, container: Container) -> ContainerSummary:
         """Create a container in the Cosmos DB account, and its record in the workspace catalog.
 
         The record is stored first and removed if the account rejects the container. It stays if the account has
@@ -102,11 +102,11 @@ class Containers:
         faults = ValidationErrors()
         check_new_container(faults, container.name, container.partition_key_path, container.data_class)
         faults.raise_all()
-        owned = await self._get_database(database)
+        owned = await self._get_database(database_lookup)
         place = _get_database_address(owned)
         if container.name in owned.containers or await self._account.find_container(place, container.name) is not None:
             raise build_container_exists_error()
-        key, definition = build_container_key(database, container.name), to_definition(container)
+        key, definition = build_container_key(database_lookup, container.name), to_definition(container)
 
         def build_creation_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
@@ -121,10 +121,10 @@ class Containers:
             if error.code != CONTAINER_OUTCOME_UNKNOWN:
                 await self._try_remove_record_after_failed_creation(caller, key)
             raise
-        return _to_summary(container.name, created, container)
+        return _build_container_summary(container.name, created, container)
 
-    async def delete_record(
-        self, caller: Principal, database: str, name: str, condition: Condition = UNCONDITIONAL
+    async def delete_container_record(
+        self, caller: Principal, database_lookup: str, container_name: str, condition: Condition = UNCONDITIONAL
     ) -> None:
         """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
@@ -133,40 +133,47 @@ class Containers:
                 CONFLICT ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``; PRECONDITION_FAILED if the record does
                 not satisfy the condition or, with If-Match, does not exist.
         """
-        owned = await self._get_database(database)
-        declared = name in owned.containers
-        if await self._account.find_container(_get_database_address(owned), name) is not None:
+        owned = await self._get_database(database_lookup)
+        declared = container_name in owned.containers
+        if await self._account.find_container(_get_database_address(owned), container_name) is not None:
             raise (
-                _build_container_still_exists_error(owned, name)
+                _build_container_still_exists_error(owned, container_name)
                 if declared
-                else _build_container_without_record_error(owned, name)
+                else _build_container_without_record_error(owned, container_name)
             )
-        await self._remove_record(caller, build_container_key(database, name), condition)
+        await self._remove_container_record(caller, build_container_key(database_lookup, container_name), condition)
 
-    async def _try_remove_record_after_failed_creation(self, caller: Principal, key: str) -> None:
+    async def _try_remove_record_after_failed_creation(self, caller: Principal, container_key: str) -> None:
         try:
-            await self._remove_record(caller, key)
+            await self._remove_container_record(caller, container_key)
         except WorkspaceError:
             _LOG.exception(
-                "the record of a container that was not created could not be removed", extra=logs.fields(container=key)
+                "the record of a container that was not created could not be removed",
+                extra=logs.fields(container=container_key),
             )
 
-    async def _remove_record(self, caller: Principal, key: str, condition: Condition = UNCONDITIONAL) -> None:
+    async def _remove_container_record(
+        self, caller: Principal, container_key: str, condition: Condition = UNCONDITIONAL
+    ) -> None:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
-            records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
+            records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == container_key]
             if not records:
                 raise build_item_missing_error() if condition.match is not None else build_container_not_found_error()
             condition.check_write_allowed(compute_definition_etag(records[0].definition))
-            return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
+            return [ItemChange(ItemKind.CONTAINER, container_key, records[0].definition, None)]
 
         await self._changes.commit_api_changes(build_removal_changes, caller.member_id)
 
-    async def _get_database(self, lookup: str) -> OwnedDatabase:
+    async def _get_database(self, database_lookup: str) -> OwnedDatabase:
         catalog = await self._catalog()
-        owned = catalog.find_database(lookup)
+        owned = catalog.find_database(database_lookup)
         if owned is None:
-            store = catalog.data_stores.get(lookup)
-            raise build_database_not_found_error(lookup) if store is None else _build_not_a_database_error(store.value)
+            store = catalog.data_stores.get(database_lookup)
+            raise (
+                build_database_not_found_error(database_lookup)
+                if store is None
+                else _build_not_a_database_error(store.value)
+            )
         return owned
 
 
@@ -182,11 +189,23 @@ def _get_database_address(owned: OwnedDatabase) -> DatabaseAddress:
     return DatabaseAddress(owned.store, owned.database.lookup)
 
 
-def _to_summary(name: str, container: AccountContainer | None, record: Container | None) -> ContainerSummary:
-    partition_key_path = container.partition_key_path if container else record.partition_key_path if record else ""
-    data_class = None if record is None else record.data_class
+def _build_container_summary(
+    name: str, account_container: AccountContainer | None, catalog_record: Container | None
+) -> ContainerSummary:
+    partition_key_path = (
+        account_container.partition_key_path
+        if account_container
+        else catalog_record.partition_key_path
+        if catalog_record
+        else ""
+    )
+    data_class = None if catalog_record is None else catalog_record.data_class
     return ContainerSummary(
-        name, partition_key_path, data_class, declared=record is not None, provisioned=container is not None
+        name,
+        partition_key_path,
+        data_class,
+        declared=catalog_record is not None,
+        provisioned=account_container is not None,
     )
 
 
@@ -206,32 +225,32 @@ def check_new_container(faults: ValidationErrors, name: str, partition_key_path:
 
 
 def check_data_class_change(
-    faults: ValidationErrors, before: Mapping[str, Any] | None, data_class: DataClass | None
+    faults: ValidationErrors, stored_definition: Mapping[str, Any] | None, new_data_class: DataClass | None
 ) -> None:
     """Add an error if a change sets a container's data class to ``evidence``, unless the container already has it.
 
     Args:
         faults: collects the errors of the request.
-        before: stored definition of the container; None if it does not exist.
-        data_class: the requested class; None keeps the class.
+        stored_definition: stored definition of the container; None if it does not exist.
+        new_data_class: the requested class; None keeps the class.
     """
-    if is_change_to_evidence_class(before, data_class):
+    if is_change_to_evidence_class(stored_definition, new_data_class):
         faults.add(_build_evidence_class_refused_error())
 
 
-def apply_container_change(change: ContainerChange, before: Mapping[str, Any] | None) -> Container:
+def apply_container_change(change: ContainerChange, stored_definition: Mapping[str, Any] | None) -> Container:
     """Return the catalog record of a container after a change; the partition key path is not checked.
 
     Args:
         change: the requested change.
-        before: stored definition of the container; None if it does not exist.
+        stored_definition: stored definition of the container; None if it does not exist.
 
     Raises:
         WorkspaceError: NOT_FOUND ``CONTAINER_NOT_FOUND``.
     """
-    if before is None:
+    if stored_definition is None:
         raise build_container_not_found_error()
-    container = Container.model_validate(before)
+    container = Container.model_validate(stored_definition)
     changes = {
         "data_class": change.data_class,
         "expose": change.expose,
@@ -256,17 +275,17 @@ def _build_evidence_class_refused_error() -> WorkspaceError:
     )
 
 
-def _build_container_still_exists_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def _build_container_still_exists_error(owned: OwnedDatabase, container_name: str) -> WorkspaceError:
     detail = (
-        f"Container {name} exists in database {owned.database.lookup} of store {owned.store}. Delete it in the Azure "
-        "portal (the account's Data Explorer) first, then its record here."
+        f"Container {container_name} exists in database {owned.database.lookup} of store {owned.store}. Delete it in "
+        "the Azure portal (the account's Data Explorer) first, then its record here."
     )
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_PROVISIONED", detail)
 
 
-def _build_container_without_record_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def _build_container_without_record_error(owned: OwnedDatabase, container_name: str) -> WorkspaceError:
     detail = (
-        f"Container {name} exists in database {owned.database.lookup} of store {owned.store}, but the workspace has no "
-        "record of it to remove. Delete it in the Azure portal (the account's Data Explorer)."
+        f"Container {container_name} exists in database {owned.database.lookup} of store {owned.store}, but the "
+        "workspace has no record of it to remove. Delete it in the Azure portal (the account's Data Explorer)."
     )
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_NOT_DECLARED", detail)

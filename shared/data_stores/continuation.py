@@ -20,20 +20,20 @@ _MAX_LENGTH: Final = 16_384
 _MIN_SECRET_LENGTH: Final = 32
 _KEY_BYTES: Final = 32
 
-type Secret = Callable[[], Awaitable[bytes]]
+type SigningKeyFunction = Callable[[], Awaitable[bytes]]
 
 
-def build_signing_key_function(text: str) -> Secret:
+def build_signing_key_function(secret_text: str) -> SigningKeyFunction:
     """Return a function that derives the signing key from a secret of at least 32 characters (HKDF, RFC 5869).
 
     The function raises UNAVAILABLE ``STORE_NOT_AVAILABLE`` if the secret is too short.
     """
 
     async def derive_signing_key() -> bytes:
-        if len(text) < _MIN_SECRET_LENGTH:
+        if len(secret_text) < _MIN_SECRET_LENGTH:
             detail = f"CONTINUATION_SECRET must have at least {_MIN_SECRET_LENGTH} characters."
             raise WorkspaceError(Kind.UNAVAILABLE, "STORE_NOT_AVAILABLE", detail)
-        return HKDF(hashes.SHA256(), _KEY_BYTES, salt=None, info=b"oi-continuation/v1").derive(text.encode())
+        return HKDF(hashes.SHA256(), _KEY_BYTES, salt=None, info=b"oi-continuation/v1").derive(secret_text.encode())
 
     return derive_signing_key
 
@@ -45,40 +45,44 @@ class ContinuationTokens:
         secret: function that returns the signing key, which is the same on all instances.
     """
 
-    def __init__(self, secret: Secret) -> None:
+    def __init__(self, secret: SigningKeyFunction) -> None:
         self._secret = secret
 
-    async def create(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> str:
+    async def create_token(
+        self, table: Table, partition: PartitionValue, next_position: str, *, all_partitions: bool
+    ) -> str:
         """Create the continuation token for the next page of a list of documents.
 
         Args:
             table: table of the documents.
             partition: partition whose documents are listed; ignored if ``all_partitions``.
-            position: start of the next page, ``next_position`` of :class:`DocumentPage`.
+            next_position: start of the next page, ``next_position`` of :class:`DocumentPage`.
             all_partitions: True if the documents of every partition are listed.
         """
-        signature = await self._sign_position(table, partition, position, all_partitions=all_partitions)
-        return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
+        signature = await self._sign_list_position(table, partition, next_position, all_partitions=all_partitions)
+        return base64.urlsafe_b64encode(signature + next_position.encode()).rstrip(b"=").decode()
 
-    async def read(self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool) -> str:
+    async def verify_and_read_position(
+        self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool
+    ) -> str:
         """Verify a continuation token; return the position in the list at which the next page starts.
 
-        For ``table``, ``partition`` and ``all_partitions``, see :meth:`create`.
+        For ``table``, ``partition`` and ``all_partitions``, see :meth:`create_token`.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken`` if the token is forged or belongs to another list.
         """
-        content = _decode_token(token)
+        content = _decode_token_bytes(token)
         try:
             position = content[_SIGNATURE_BYTES:].decode()
         except UnicodeDecodeError:
             raise _build_invalid_token_error() from None
-        signature = await self._sign_position(table, partition, position, all_partitions=all_partitions)
+        signature = await self._sign_list_position(table, partition, position, all_partitions=all_partitions)
         if not hmac.compare_digest(signature, content[:_SIGNATURE_BYTES]):
             raise _build_invalid_token_error()
         return position
 
-    async def _sign_position(
+    async def _sign_list_position(
         self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool
     ) -> bytes:
         place = table.place
@@ -89,7 +93,7 @@ class ContinuationTokens:
         return hmac.digest(await self._secret(), text.encode(), hashlib.sha256)[:_SIGNATURE_BYTES]
 
 
-def _decode_token(token: str) -> bytes:
+def _decode_token_bytes(token: str) -> bytes:
     if not token.isascii() or len(token) > _MAX_LENGTH:
         raise _build_invalid_token_error()
     try:

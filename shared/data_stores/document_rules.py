@@ -44,19 +44,19 @@ class DocumentDraft:
     text: bytes
 
 
-def require_document_id(document_id: Any, field: str) -> str:
+def require_valid_document_id(document_id: Any, field_name: str) -> str:
     """Check that a value is a valid document id, and return the id.
 
     Raises:
         WorkspaceError: INVALID naming the field.
     """
-    if rule := _find_id_error(document_id):
-        raise build_invalid_field_error(field, rule)
+    if rule := _find_document_id_error(document_id):
+        raise build_invalid_field_error(field_name, rule)
     valid_id: str = document_id
     return valid_id
 
 
-def _find_id_error(document_id: Any) -> str | None:
+def _find_document_id_error(document_id: Any) -> str | None:
     if not isinstance(document_id, str) or not document_id:
         return "must be a non-empty text"
     if _FORBIDDEN & set(document_id):
@@ -68,7 +68,7 @@ def _find_id_error(document_id: Any) -> str | None:
     return None
 
 
-def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
+def build_document_to_store(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     """Build the document to store from a request body: add an id if it is missing, and remove system properties.
 
     Raises:
@@ -76,7 +76,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     """
     document = {"id": body["id"] if "id" in body else str(runtime.new_uuid())}
     document |= {name: value for name, value in body.items() if name not in SYSTEM_MEMBERS}
-    rule = _find_id_error(document["id"])
+    rule = _find_document_id_error(document["id"])
     # An error for a numeric id is already reported.
     others = {name: value for name, value in document.items() if name != "id"}
     errors = [
@@ -115,16 +115,16 @@ def _iterate_too_large_integer_errors(document: dict[str, Any]) -> Iterator[Fiel
     return (FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value))
 
 
-def _has_too_large_integer(value: Any) -> bool:
-    level: list[Any] = [value]
+def _has_too_large_integer(json_value: Any) -> bool:
+    level: list[Any] = [json_value]
     while level:
         if any(type(item) is int and abs(item) > LARGEST_WHOLE for item in level):
             return True
-        level = [inner for item in level for inner in _iterate_children(item)]
+        level = [inner for item in level for inner in _iterate_json_children(item)]
     return False
 
 
-def _iterate_children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _iterate_json_children(json_value: Any) -> Iterable[Any]:
+    if isinstance(json_value, dict):
+        return json_value.values()
+    return json_value if isinstance(json_value, list) else ()

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.catalog.models import Verb
 from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
 from shared.data_stores.document_rules import (
     DocumentDraft,
-    build_document,
-    require_document_id,
+    build_document_to_store,
+    require_valid_document_id,
     serialise_document_draft,
 )
 from shared.data_stores.errors import build_document_not_found_error
@@ -48,6 +48,18 @@ class WrittenDocument:
     key: DocumentKey
     stored: StoredDocument
     partition_path: str
+
+
+class FoundDocument(NamedTuple):
+    """Stored document that a caller requested.
+
+    Attributes:
+        document: the document with its entity tag.
+        is_not_modified: True if the caller already has this version: its entity tag is in If-None-Match.
+    """
+
+    document: StoredDocument
+    is_not_modified: bool
 
 
 class Documents:
@@ -92,44 +104,47 @@ class Documents:
         after = (
             None
             if continuation_token is None
-            else await tokens.read(found.table, partition, continuation_token, all_partitions=all_partitions)
+            else await tokens.verify_and_read_position(
+                found.table, partition, continuation_token, all_partitions=all_partitions
+            )
         )
         found.require_document_access()
         page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
         if page.next_position is None:
             return DocumentListing(page.texts, None)
         return DocumentListing(
-            page.texts, await tokens.create(found.table, partition, page.next_position, all_partitions=all_partitions)
+            page.texts,
+            await tokens.create_token(found.table, partition, page.next_position, all_partitions=all_partitions),
         )
 
     async def read(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
-    ) -> tuple[StoredDocument, bool]:
-        """Return a document, and True if the caller already has this version (If-None-Match).
+    ) -> FoundDocument:
+        """Return a document, and whether the caller already has its stored version.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        require_document_id(document_id, "documentId")
+        require_valid_document_id(document_id, "documentId")
         found = await self._tables.require_exposed_table(address, Verb.READ)
         stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
         condition.check_if_match(stored.etag)
-        return stored, condition.is_not_modified(stored.etag)
+        return FoundDocument(stored, condition.is_not_modified(stored.etag))
 
-    async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
+    async def create(self, address: TableAddress, body: dict[str, Any], *, body_size_bytes: int = 0) -> WrittenDocument:
         """Store a new document; an id is generated if it is missing.
 
         Args:
             address: address of the table.
             body: the document as JSON object.
-            size: size of the request body in bytes; a large document is validated in a worker thread.
+            body_size_bytes: size of the request body in bytes; a large document is validated in a worker thread.
 
         Raises:
             WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
         document, draft = await self._runtime.run_in_thread_if_large(
-            size, _build_document_and_draft, self._runtime, body
+            body_size_bytes, _build_document_and_draft, self._runtime, body
         )
         found = await self._tables.require_exposed_table(address, Verb.CREATE)
         partition = read_partition_key(document, found.partition_key_path)
@@ -148,20 +163,20 @@ class Documents:
         body: Mapping[str, Any],
         condition: Condition,
         *,
-        size: int = 0,
+        body_size_bytes: int = 0,
     ) -> StoredDocument:
         """Replace a stored JSON document.
 
-        The body must contain the partition key; ``partition`` must be equal to it or ``MISSING``. ``size`` is the size
-        of the request body in bytes.
+        The body must contain the partition key; ``partition`` must be equal to it or ``MISSING``. ``body_size_bytes``
+        is the size of the request body in bytes.
 
         Raises:
             WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        require_document_id(document_id, "documentId")
+        require_valid_document_id(document_id, "documentId")
         document, draft = await self._runtime.run_in_thread_if_large(
-            size, _build_document_and_draft, self._runtime, {"id": document_id, **body}, document_id
+            body_size_bytes, _build_document_and_draft, self._runtime, {"id": document_id, **body}, document_id
         )
         found = await self._tables.require_exposed_table(address, Verb.REPLACE)
         written = _check_partition_and_build_draft(
@@ -179,7 +194,7 @@ class Documents:
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        require_document_id(document_id, "documentId")
+        require_valid_document_id(document_id, "documentId")
         found = await self._tables.require_exposed_table(address, Verb.DELETE)
         key = _build_document_key(found, document_id, partition)
         etag = await self._find_etag_for_conditional_write(found.table, key, condition)
@@ -208,7 +223,7 @@ class Documents:
 def _build_document_and_draft(
     runtime: Runtime, body: dict[str, Any], document_id: str | None = None
 ) -> tuple[dict[str, Any], DocumentDraft]:
-    document = build_document(body, runtime)
+    document = build_document_to_store(body, runtime)
     if document_id is not None and document["id"] != document_id:
         raise build_invalid_field_error("id", "differs from the document id in the URL")
     return document, serialise_document_draft(document, MISSING)
@@ -240,6 +255,6 @@ def _check_partition_and_build_draft(
     return DocumentDraft(DocumentKey(draft.key.id, body_partition), draft.text)
 
 
-def _build_missing_partition_key_error(path: str) -> Exception:
-    rule = f"is required; the table is partitioned on {path}"
+def _build_missing_partition_key_error(partition_key_path: str) -> Exception:
+    rule = f"is required; the table is partitioned on {partition_key_path}"
     return build_invalid_field_error("partitionKey", rule, code="PARTITION_KEY_REQUIRED")

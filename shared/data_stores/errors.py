@@ -62,9 +62,9 @@ def build_data_plane_forbidden_error() -> WorkspaceError:
     )
 
 
-def build_throttled_error(seconds: float) -> WorkspaceError:
+def build_throttled_error(retry_after_seconds: float) -> WorkspaceError:
     """Build the error for a Cosmos DB account that requests a pause of this many seconds."""
-    whole = max(1, -int(-seconds // 1))
+    whole = max(1, -int(-retry_after_seconds // 1))
     return WorkspaceError(
         Kind.THROTTLED,
         "THROTTLED",

@@ -13,6 +13,9 @@ class Missing(Enum):
 
 MISSING: Final = Missing.MISSING
 
+type ETag = str
+"""Entity tag: identifies the stored version of a document."""
+
 type PartitionValue = str | int | float | bool | Missing | None
 """Partition key value; numbers are doubles, so that 1 and 1.0 are equal."""
 

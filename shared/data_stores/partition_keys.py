@@ -15,39 +15,39 @@ MAX_VALUE_BYTES: Final = 2048
 ID_PATH: Final = "/id"
 
 
-def read_partition_key(document: Mapping[str, Any], path: str) -> PartitionValue:
+def read_partition_key(document: Mapping[str, Any], partition_key_path: str) -> PartitionValue:
     """Return the partition key value of a document; ``MISSING`` if the document lacks the property.
 
     Args:
         document: document as JSON object.
-        path: partition key path of the table: ``/a``, or ``/a/b`` for a nested property.
+        partition_key_path: partition key path of the table: ``/a``, or ``/a/b`` for a nested property.
 
     Raises:
         WorkspaceError: INVALID naming the property if it is an object, an array, or a text over 2,048 bytes.
     """
     value: Any = document
-    for name in path.split("/")[1:]:
+    for name in partition_key_path.split("/")[1:]:
         if not isinstance(value, dict) or name not in value:
             return MISSING
         value = value[name]
-    return validate_partition_key(value, path[1:].replace("/", "."))
+    return require_valid_partition_key(value, partition_key_path[1:].replace("/", "."))
 
 
-def validate_partition_key(value: Any, field: str) -> PartitionValue:
+def require_valid_partition_key(json_value: Any, field_name: str) -> PartitionValue:
     """Check that a JSON value can be a partition key, and return the value.
 
     Raises:
         WorkspaceError: INVALID naming the field.
     """
-    if isinstance(value, dict | list):
-        raise build_invalid_field_error(field, "the partition key must be a text, a number, true, false or null")
-    if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
-        raise build_invalid_field_error(field, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
-    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+    if isinstance(json_value, dict | list):
+        raise build_invalid_field_error(field_name, "the partition key must be a text, a number, true, false or null")
+    if isinstance(json_value, str) and len(json_value.encode()) > MAX_VALUE_BYTES:
+        raise build_invalid_field_error(field_name, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
+    if isinstance(json_value, int) and abs(json_value) > LARGEST_WHOLE:
         raise build_invalid_field_error(
-            field, f"a whole number must be between -{LARGEST_WHOLE} and {LARGEST_WHOLE}; send larger ones as text"
+            field_name, f"a whole number must be between -{LARGEST_WHOLE} and {LARGEST_WHOLE}; send larger ones as text"
         )
-    result: PartitionValue = value
+    result: PartitionValue = json_value
     return result
 
 

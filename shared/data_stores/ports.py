@@ -8,6 +8,7 @@ from shared.data_stores.models import (
     DatabaseAddress,
     DocumentKey,
     DocumentPage,
+    ETag,
     PartitionValue,
     StoredDocument,
     Table,
@@ -52,26 +53,26 @@ class DocumentStore(Protocol):
         """Return a document; None if it does not exist."""
         ...
 
-    async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
+    async def create(self, table: Table, key: DocumentKey, document_json: bytes) -> ETag:
         """Store a new JSON document; return its ETag.
 
         Args:
             table: table of the document.
             key: key of the document; must match its content.
-            text: the document as JSON.
+            document_json: the document as JSON.
 
         Raises:
             WorkspaceError: CONFLICT ``DOCUMENT_EXISTS`` or ``UNIQUE_KEY_CONFLICT``; STORAGE_FULL ``PARTITION_FULL``.
         """
         ...
 
-    async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
+    async def replace(self, table: Table, key: DocumentKey, document_json: bytes, if_match: str | None) -> ETag:
         """Replace a document; return the new ETag.
 
         Args:
             table: table of the document.
             key: key of the document; must match its content.
-            text: the document as JSON.
+            document_json: the document as JSON.
             if_match: required ETag of the stored document; None for any.
 
         Raises:
@@ -89,7 +90,7 @@ class DocumentStore(Protocol):
         ...
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
+        self, table: Table, partition: PartitionValue, limit: int, after_position: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         """Return a page of documents, in an order that no write changes.
 
@@ -99,7 +100,7 @@ class DocumentStore(Protocol):
             table: table of the documents.
             partition: partition of the documents; ignored if ``all_partitions``.
             limit: maximum number of documents; a page of large documents can have fewer.
-            after: ``next_position`` of the previous page; None for the first page.
+            after_position: ``next_position`` of the previous page; None for the first page.
             all_partitions: True to list the documents of every partition.
 
         Raises:

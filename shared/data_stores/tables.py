@@ -50,9 +50,9 @@ class ExposedTable:
             raise build_data_plane_forbidden_error()
 
 
-def build_database_not_found_error(lookup: str) -> WorkspaceError:
+def build_database_not_found_error(database_lookup: str) -> WorkspaceError:
     """Build the error for a URL that names an unknown database."""
-    detail = f"No database of the workspace has the lookup {lookup[:64]!r} (short name in URLs)."
+    detail = f"No database of the workspace has the lookup {database_lookup[:64]!r} (short name in URLs)."
     return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail)
 
 
@@ -92,7 +92,7 @@ class TableFinder:
         table = Table(DatabaseAddress(owned.store, owned.database.lookup), container)
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
-    async def _require_container_record(self, owned: OwnedDatabase, name: str) -> Container:
+    async def _require_container_record(self, owned: OwnedDatabase, container_name: str) -> Container:
         """Return the catalog record of a container, after a check that the container exists.
 
         The account is queried for the container unless the record states that it exists.
@@ -100,11 +100,11 @@ class TableFinder:
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.
         """
-        record = owned.containers.get(name)
+        record = owned.containers.get(container_name)
         if record is not None and record.provisioned:
             return record
         place = DatabaseAddress(owned.store, owned.database.lookup)
-        if await self._containers.find_container(place, name) is None:
+        if await self._containers.find_container(place, container_name) is None:
             raise build_table_not_found_error()
         if record is None:
             raise _build_not_exposed_error()

@@ -52,7 +52,7 @@ class DiskGuard:
         self._state = DiskState.OK
         self._read_at = float("-inf")
 
-    async def read_state(self) -> DiskState:
+    async def read_disk_state(self) -> DiskState:
         """Return the state of the disk; it is at most a second old.
 
         If the disk does not respond, the previous state is returned; the stores then report the failure.
@@ -63,13 +63,13 @@ class DiskGuard:
                     await self._refresh_state()
         return self._state
 
-    async def require_space(self) -> None:
+    async def require_disk_space(self) -> None:
         """Check that the disk has space for new data.
 
         Raises:
             WorkspaceError: STORAGE_FULL ``STORAGE_FULL``.
         """
-        if await self.read_state() is DiskState.FULL:
+        if await self.read_disk_state() is DiskState.FULL:
             metrics.count("workspace.disk.refusals")
             raise WorkspaceError(
                 Kind.STORAGE_FULL,
@@ -89,7 +89,7 @@ class DiskGuard:
         except OSError as error:
             _LOG.warning("the usage of the disk cannot be read: %s", error)
         else:
-            self._set_state(_derive_state(usage, self._reserve), usage)
+            self._set_state(_derive_disk_state(usage, self._reserve), usage)
         self._read_at = self._runtime.monotonic()
 
     def _set_state(self, state: DiskState, usage: DiskUsage | None) -> None:
@@ -99,12 +99,10 @@ class DiskGuard:
         self._state = state
 
 
-def _derive_state(usage: DiskUsage | None, configured_reserve: int | None) -> DiskState:
+def _derive_disk_state(usage: DiskUsage | None, reserved_bytes: int | None) -> DiskState:
     if usage is None:
         return DiskState.OK
-    reserve = (
-        min(DEFAULT_RESERVE, usage.total // _SMALL_DISK_SHARE) if configured_reserve is None else configured_reserve
-    )
+    reserve = min(DEFAULT_RESERVE, usage.total // _SMALL_DISK_SHARE) if reserved_bytes is None else reserved_bytes
     if usage.free < reserve:
         return DiskState.FULL
     return DiskState.NEARLY_FULL if usage.free < _WARNING_FACTOR * reserve else DiskState.OK

@@ -16,16 +16,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.downloads.flattening import Flattener, KeyPath, check_column_count
+from shared.downloads.flattening import Flattener, KeyPath, require_allowed_column_count
 from shared.downloads.models import DownloadFormat
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
 from shared.downloads.row_feed import FIXED_COLUMNS, call_in_threads, format_timestamps, resize_batches
-from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
+from shared.text_formats.csv_cells import FORMULA_STARTS, escape_csv_formula
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
 """Function that reads all rows from the beginning at each call."""
@@ -42,9 +42,16 @@ _NEGATIVE_NUMBER: Final = r"^-(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _SPECIAL_CHARACTERS: Final = (b'"', b",", b"\r", b"\n")
 
 
+class ConvertedRows(NamedTuple):
+    """Files with the rows of a connection, and the payload paths that have columns in them (none unless CSV)."""
+
+    files: tuple[WrittenFile, ...]
+    column_paths: frozenset[KeyPath]
+
+
 def write_files(
     file_format: DownloadFormat, connection: str, rows: Rows, folder: FilePath, known_paths: frozenset[KeyPath]
-) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
+) -> ConvertedRows:
     """Write the download files of a connection; return the files, and the payload paths that became CSV columns.
 
     Args:
@@ -62,16 +69,16 @@ def write_files(
             case DownloadFormat.CSV:
                 return write_csv(connection, rows, folder, known_paths)
             case DownloadFormat.JSONL:
-                return write_jsonl(connection, rows, folder), frozenset()
+                return ConvertedRows(write_jsonl(connection, rows, folder), frozenset())
             case DownloadFormat.PARQUET:
-                return write_parquet(connection, rows, folder), frozenset()
+                return ConvertedRows(write_parquet(connection, rows, folder), frozenset())
     finally:
         pa.default_memory_pool().release_unused()
 
 
 def write_csv(
     connection: str, rows: Rows, folder: FilePath, known_paths: frozenset[KeyPath], max_file_bytes: int = FILE_BYTES
-) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
+) -> ConvertedRows:
     """Write CSV files with a column for each known payload path and each path in the rows.
 
     Return the files and the paths.
@@ -85,15 +92,15 @@ def write_csv(
     with FlattenerPool() as flatteners:
         first = next(resize_batches(rows()), None)
         leaves = known_paths if first is None else known_paths | flatteners.find_leaf_paths(first)
-        check_column_count(leaves)
+        require_allowed_column_count(leaves)
         files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         if files is None:
             for found in call_in_threads(flatteners.find_leaf_paths, resize_batches(rows())):
                 leaves |= found
-                check_column_count(leaves)
+                require_allowed_column_count(leaves)
             files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         assert files is not None  # noqa: S101  all leaves are known after the scan
-        return files, leaves
+        return ConvertedRows(files, leaves)
 
 
 def write_jsonl(
@@ -106,7 +113,7 @@ def write_jsonl(
             lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), resize_batches(rows())
         ):
             lines.append_to(files)
-        return files.close()
+        return files.close_and_list_files()
     finally:
         files.close_after_failure()
 
@@ -119,7 +126,7 @@ def write_parquet(
     try:
         for batch in resize_batches(rows()):
             files.append(batch)
-        return files.close()
+        return files.close_and_list_files()
     finally:
         files.close_after_failure()
 
@@ -181,14 +188,14 @@ def _try_write_csv(
 
     Return None if a payload has a value at another path; the files are then incomplete.
     """
-    columns = build_column_names(column_paths)
-    head = format_header([name for name, _ in columns])
-    paths = [path for _, path in columns]
+    columns = build_csv_columns(column_paths)
+    head = format_csv_header([column.name for column in columns])
+    paths = [column.path for column in columns]
 
     def encode_batch(batch: pa.RecordBatch) -> EncodedRows | None:
         payloads = batch.column("payload")
         with flatteners.borrow_flattener() as flattener:
-            values = flattener.extract_values(payloads, paths)
+            values = flattener.try_extract_values(payloads, paths)
         if values is None:
             return None
         return EncodedRows(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
@@ -199,7 +206,7 @@ def _try_write_csv(
             if encoded is None:
                 return None
             encoded.append_to(files)
-        return files.close()
+        return files.close_and_list_files()
     finally:
         files.close_after_failure()
 
@@ -215,43 +222,50 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
     file.write(data)
 
 
-def build_column_names(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
-    """Return pairs of a unique column name and its payload path, in the order of the columns.
+class CsvColumn(NamedTuple):
+    """Column of a CSV file: its unique name, and the payload path of its values."""
+
+    name: str
+    path: KeyPath
+
+
+def build_csv_columns(paths: Collection[KeyPath]) -> list[CsvColumn]:
+    """Return a column for each payload path, in the order of the columns.
 
     A name that is already used gets the prefix ``payload.``.
     """
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
-        name = escape_formula(".".join(path))
+        name = escape_csv_formula(".".join(path))
         while name in FIXED_COLUMNS or name in named:
             name = COLLISION_PREFIX + name
         named[name] = path
-    return sorted(named.items())
+    return sorted(map(CsvColumn._make, named.items()))
 
 
-def format_header(names: Sequence[str]) -> bytes:
+def format_csv_header(column_names: Sequence[str]) -> bytes:
     """Return the header line of a CSV file: the fixed columns, then the given payload columns."""
-    cells = _format_cells(pa.array([*FIXED_COLUMNS, *names], pa.string()))
+    cells = _format_csv_cells(pa.array([*FIXED_COLUMNS, *column_names], pa.string()))
     return (",".join(cells.to_pylist()) + LINE_END).encode()
 
 
-def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> memoryview:
+def format_csv_lines(connection: str, rows: pa.RecordBatch, payload_values: pa.Array | None) -> memoryview:
     """Format a batch of telemetry rows as CSV lines.
 
     Args:
         connection: lookup (id in URLs) of the connection.
         rows: batch with ``timestamp``, ``deviceId`` and ``messageId``.
-        values: for each row, its payload values in the order of the columns; None if there are no payload columns.
+        payload_values: for each row, its payload values in the order of the columns; None without payload columns.
     """
     parts = [
         format_timestamps(rows.column("timestamp")),
         f"Z,{connection},",
-        _format_cells(rows.column("deviceId")),
+        _format_csv_cells(rows.column("deviceId")),
         ",",
-        _format_cells(rows.column("messageId")),
+        _format_csv_cells(rows.column("messageId")),
     ]
-    if values is not None:
-        listed = pa.ListArray.from_arrays(values.offsets, _format_cells(values.values))
+    if payload_values is not None:
+        listed = pa.ListArray.from_arrays(payload_values.offsets, _format_csv_cells(payload_values.values))
         parts += [",", pc.binary_join(listed, ",")]
     return concatenate_texts(pc.binary_join_element_wise(*parts, LINE_END, ""))
 
@@ -263,9 +277,9 @@ def concatenate_texts(texts: pa.Array) -> memoryview:
     return memoryview(texts.buffers()[2])[first:last]
 
 
-def _format_cells(texts: pa.Array) -> pa.Array:
+def _format_csv_cells(texts: pa.Array) -> pa.Array:
     texts = _escape_formulas(texts)
-    if _may_need_quotes(texts):
+    if _can_need_quotes(texts):
         to_quote = pc.match_substring_regex(texts, _NEEDS_QUOTES)
         quoted = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
         texts = pc.if_else(to_quote, quoted, texts)
@@ -282,7 +296,7 @@ def _escape_formulas(texts: pa.Array) -> pa.Array:
     return pc.if_else(formulas, pc.binary_join_element_wise("'", texts, ""), texts)
 
 
-def _may_need_quotes(texts: pa.Array) -> bool:
+def _can_need_quotes(texts: pa.Array) -> bool:
     """Return whether any CSV cell possibly needs quotes, because it is empty or contains a special character."""
     data = bytes(concatenate_texts(texts))
     return any(mark in data for mark in _SPECIAL_CHARACTERS) or pc.min(pc.binary_length(texts)).as_py() == 0

@@ -42,7 +42,7 @@ class DownloadExpiry:
         self._scratch = scratch
         self._runtime = runtime
 
-    async def run(self) -> None:
+    async def delete_expired_jobs_and_files(self) -> None:
         """Delete expired jobs, and files that are older than ``ORPHAN_AGE`` and that no work needs.
 
         The files of a job are deleted before the job, so that the next run repeats a failed deletion.
@@ -51,7 +51,7 @@ class DownloadExpiry:
         a run after the step is complete, or by the first run ``ORPHAN_AGE`` after its expiry.
         """
         at = self._runtime.now()
-        expired = await self._jobs.list_expired_jobs(at)
+        expired = await self._jobs.list_expired_job_ids(at)
         for job_id in expired:
             job = await self._fail_unfinished_import(job_id, await self._jobs.find_job(job_id))
             if job is not None and job.partly_stored_step_number is not None and at < job.expires_at + ORPHAN_AGE:
@@ -75,12 +75,12 @@ class DownloadExpiry:
         old = [blob.name async for blob in self._blobs.list("") if blob.written_at < written_before]
         await _delete_blobs(self._blobs, [name for name in old if not await self._is_file_of_partly_stored_step(name)])
 
-    async def _is_file_of_partly_stored_step(self, name: str) -> bool:
-        job_id, _, file = name.partition("/")
+    async def _is_file_of_partly_stored_step(self, blob_name: str) -> bool:
+        job_id, _, file = blob_name.partition("/")
         if not file.startswith(_STEP_FOLDER):
             return False
         job = await self._jobs.find_job(job_id)
-        return job is not None and name == _find_partly_stored_file(job)
+        return job is not None and blob_name == _find_blob_name_of_partly_stored_step(job)
 
     async def _fail_unfinished_import(self, job_id: str, job: Job | None) -> Job | None:
         """Mark an unfinished import as failed, so that it begins no further step.
@@ -97,17 +97,17 @@ def build_job_blob_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
-def build_upload_name(job_id: str) -> str:
+def build_upload_blob_name(job_id: str) -> str:
     """Return the blob name of the uploaded file of an import."""
     return f"{build_job_blob_prefix(job_id)}upload"
 
 
-def build_step_blob_name(job_id: str, step: int) -> str:
+def build_step_blob_name(job_id: str, step_number: int) -> str:
     """Build the name of the blob with the rows that one step of an import adds to archive and query table."""
-    return f"{build_job_blob_prefix(job_id)}{_STEP_FOLDER}{step:06d}.parquet"
+    return f"{build_job_blob_prefix(job_id)}{_STEP_FOLDER}{step_number:06d}.parquet"
 
 
-def _find_partly_stored_file(job: Job) -> str | None:
+def _find_blob_name_of_partly_stored_step(job: Job) -> str | None:
     """Return the blob name of the file of a partly stored import step; None if the job has no such step."""
     step = job.partly_stored_step_number
     return None if step is None else build_step_blob_name(job.id, step)
@@ -124,12 +124,12 @@ async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     The archive may contain only some of the step's rows, and the query table none of them. A later import would count
     the archived rows as duplicates. The work of the import therefore completes the step in both stores from the file.
     """
-    kept = _find_partly_stored_file(job)
+    kept = _find_blob_name_of_partly_stored_step(job)
     await _remove_blobs(blobs, build_job_blob_prefix(job.id), is_kept=lambda name: name == kept)
     await _remove_upload(blobs, job)
 
 
-async def remove_files_except_result(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
+async def remove_job_files_except_result(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
     """Delete the files of a job that has ended, except the result of a completed job.
 
     Durable Functions can run a step in two processes at the same time. The slower process must not delete the result of
@@ -144,7 +144,7 @@ async def remove_files_except_result(blobs: BlobStore, jobs: JobStore, job_id: s
 async def _remove_upload(blobs: BlobStore, job: Job) -> None:
     """Delete the uploaded file of an import, also if it exists only as blocks, which are not in any listing."""
     if job.import_request is not None:
-        await blobs.delete([build_upload_name(job.id)])
+        await blobs.delete([build_upload_blob_name(job.id)])
 
 
 async def _remove_blobs(blobs: BlobStore, prefix: str, is_kept: Callable[[str], bool] = lambda _: False) -> None:

@@ -31,32 +31,32 @@ class FairScheduler:
         self._last_turn: dict[str, int] = {}
         self._turns = 0
 
-    def has_room(self, principal: str) -> bool:
+    def has_room(self, principal_id: str) -> bool:
         """Return whether another task of a principal may run or wait."""
-        return self._active[principal] < self._per_principal
+        return self._active[principal_id] < self._per_principal
 
     @asynccontextmanager
-    async def occupy_slot(self, principal: str) -> AsyncIterator[None]:
+    async def occupy_slot(self, principal_id: str) -> AsyncIterator[None]:
         """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
-        self._active[principal] += 1
+        self._active[principal_id] += 1
         try:
-            await self._acquire_slot(principal)
+            await self._acquire_slot(principal_id)
             try:
                 yield
             finally:
                 self._release_slot()
         finally:
-            self._active[principal] -= 1
-            if not self._active[principal]:
-                del self._active[principal]
+            self._active[principal_id] -= 1
+            if not self._active[principal_id]:
+                del self._active[principal_id]
 
-    async def _acquire_slot(self, principal: str) -> None:
+    async def _acquire_slot(self, principal_id: str) -> None:
         if self._free_slots:
             self._free_slots -= 1
-            self._record_turn(principal)
+            self._record_turn(principal_id)
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(principal, deque()).append(turn)
+        self._waiting.setdefault(principal_id, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -78,9 +78,9 @@ class FairScheduler:
                 return
         self._free_slots += 1
 
-    def _record_turn(self, principal: str) -> None:
+    def _record_turn(self, principal_id: str) -> None:
         """Record that a principal had a turn now, so that other waiting principals get the next slots."""
         if len(self._last_turn) >= _MAX_REMEMBERED:
             self._last_turn.clear()
         self._turns += 1
-        self._last_turn[principal] = self._turns
+        self._last_turn[principal_id] = self._turns

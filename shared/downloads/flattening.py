@@ -27,7 +27,7 @@ type KeyPath = tuple[str, ...]
 """Keys that lead from the root of a payload to a value."""
 
 
-def check_column_count(paths: Collection[KeyPath]) -> None:
+def require_allowed_column_count(paths: Collection[KeyPath]) -> None:
     """Check that the payloads do not have more different keys than a CSV file may have columns.
 
     Raises:
@@ -38,7 +38,7 @@ def check_column_count(paths: Collection[KeyPath]) -> None:
         raise WorkspaceError(Kind.UNPROCESSABLE, "DOWNLOAD_TOO_WIDE", detail)
 
 
-def find_parent_objects(paths: Iterable[KeyPath]) -> set[KeyPath]:
+def find_parent_object_paths(paths: Iterable[KeyPath]) -> set[KeyPath]:
     """Return the paths of all JSON objects that contain the given leaves, including the root."""
     return {ROOT} | {path[:length] for path in paths for length in range(1, len(path))}
 
@@ -90,10 +90,10 @@ class Flattener:
                 return find_leaf_paths_one_by_one(payloads)
             leaves, objects = self._split_paths_into_leaves_and_objects(payloads, sorted(inside))
             found |= leaves
-            check_column_count(found | objects)
+            require_allowed_column_count(found | objects)
         return frozenset(found | objects)
 
-    def extract_values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+    def try_extract_values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
         """For each payload, return the list of the texts at the given leaves.
 
         Return None if a payload has a leaf that is not in ``paths``.
@@ -104,9 +104,9 @@ class Flattener:
             payloads: JSON texts of objects.
             paths: distinct paths of the leaves.
         """
-        known, objects = frozenset(paths), find_parent_objects(paths)
+        known, objects = frozenset(paths), find_parent_object_paths(paths)
         if len(paths) > MAX_ENGINE_PATHS or not objects.isdisjoint(known):
-            return extract_values_one_by_one(payloads, paths)
+            return try_extract_values_one_by_one(payloads, paths)
         values = self._extract_texts(payloads, paths)
         # The root object has no key.
         doubtful = _select_payloads_with_possibly_unknown_keys(payloads, values, len(known) + len(objects) - 1)
@@ -116,22 +116,24 @@ class Flattener:
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
         return values if not braced or self.find_leaf_paths(payloads) <= known else None
 
-    def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
-        in_order = sorted(objects)
+    def _has_only_known_keys(
+        self, payloads: pa.Array, leaf_paths: frozenset[KeyPath], object_paths: set[KeyPath]
+    ) -> bool:
+        in_order = sorted(object_paths)
         for [lists] in self._query_distinct_values(payloads, "json_keys(payload, $1)", in_order):
             for path, keys in zip(in_order, lists, strict=True):
-                if keys == [] and path != ROOT and path not in paths:
+                if keys == [] and path != ROOT and path not in leaf_paths:
                     return False
-                if not _build_child_paths(path, keys) <= paths | objects:
+                if not _build_child_paths(path, keys) <= leaf_paths | object_paths:
                     return False
         return True
 
-    def _find_child_paths(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
-        rows = self._query_distinct_values(payloads, "json_keys(payload, $1)", objects)
+    def _find_child_paths(self, payloads: pa.Array, object_paths: Sequence[KeyPath]) -> set[KeyPath]:
+        rows = self._query_distinct_values(payloads, "json_keys(payload, $1)", object_paths)
         return {
             member
             for [lists] in rows
-            for path, keys in zip(objects, lists, strict=True)
+            for path, keys in zip(object_paths, lists, strict=True)
             for member in _build_child_paths(path, keys)
         }
 
@@ -149,19 +151,19 @@ class Flattener:
                     (objects if kind == "OBJECT" and keys else leaves).add(path)
         return leaves, objects
 
-    def _query_distinct_values(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _build_payload_table(payloads, renamed=_has_keys_to_rename(paths)))
-        addresses = [_to_engine_path(path) for path in paths]
-        return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
+    def _query_distinct_values(self, payloads: pa.Array, columns_sql: str, paths: Sequence[KeyPath]) -> list[Any]:
+        self._engine.register("rows", _build_payload_table(payloads, rename_keys=_has_keys_to_rename(paths)))
+        addresses = [_to_duckdb_json_path(path) for path in paths]
+        return self._engine.execute(f"SELECT DISTINCT {columns_sql} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
     def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
         renamed = _has_keys_to_rename(paths)
-        self._engine.register("rows", _build_payload_table(payloads, renamed=renamed))
+        self._engine.register("rows", _build_payload_table(payloads, rename_keys=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
-        addresses = [_to_engine_path(path) for path in paths]
+        addresses = [_to_duckdb_json_path(path) for path in paths]
         lists = self._engine.sql(query, params=[addresses]).to_arrow_table().column(0).combine_chunks()
         # Arrays are not divided, so their objects still contain renamed keys.
-        return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
+        return pa.ListArray.from_arrays(lists.offsets, _rename_json_keys(lists.values, _RESTORED)) if renamed else lists
 
 
 def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
@@ -186,8 +188,8 @@ def _has_keys_to_rename(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
-def _build_payload_table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
-    texts = _rename_keys(payloads, _UNADDRESSABLE) if renamed else payloads
+def _build_payload_table(payloads: pa.Array, *, rename_keys: bool) -> pa.Table:
+    texts = _rename_json_keys(payloads, _UNADDRESSABLE) if rename_keys else payloads
     return pa.table({"payload": pa.chunked_array(_split_texts_into_chunks(texts), pa.string())})
 
 
@@ -200,18 +202,18 @@ def _split_texts_into_chunks(texts: pa.Array) -> Iterator[pa.Array]:
     yield from _split_texts_into_chunks(texts.slice(middle))
 
 
-def _rename_keys(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
-    for key, name in names.items():
+def _rename_json_keys(texts: pa.Array, new_names: Mapping[str, str]) -> pa.Array:
+    for key, name in new_names.items():
         pattern = r'([{,])"' + key.replace("*", r"\*") + '":'
         texts = pc.replace_substring_regex(texts, pattern, rf'\1"{name}":')
     return texts
 
 
-def _build_child_paths(path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
-    return {(*path, _RESTORED.get(key, key)) for key in keys or ()}
+def _build_child_paths(parent_path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
+    return {(*parent_path, _RESTORED.get(key, key)) for key in keys or ()}
 
 
-def _to_engine_path(path: KeyPath) -> str:
+def _to_duckdb_json_path(path: KeyPath) -> str:
     """Convert a key path to a JSON path in DuckDB's syntax, such as ``$."a"."b"``."""
     keys = (_UNADDRESSABLE.get(key, key).replace("\\", "\\\\").replace('"', '\\"') for key in path)
     return "$" + "".join(f'."{key}"' for key in keys)
@@ -224,14 +226,14 @@ def find_leaf_paths_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     found: set[KeyPath] = set()
-    for members in _iterate_leaf_values(payloads):
+    for members in _iterate_leaf_values_by_path(payloads):
         found.update(members)
-        check_column_count(found)
+        require_allowed_column_count(found)
     return frozenset(found)
 
 
-def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-    """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one in Python.
+def try_extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+    """Extract the same texts as :meth:`Flattener.try_extract_values`, but parse the payloads one by one in Python.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
 
@@ -241,7 +243,7 @@ def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> p
     """
     positions: Final = {path: position for position, path in enumerate(paths)}
     cells: list[str | None] = []
-    for members in _iterate_leaf_values(payloads):
+    for members in _iterate_leaf_values_by_path(payloads):
         row: list[str | None] = [None] * len(paths)
         for path, value in members.items():
             position = positions.get(path)
@@ -253,20 +255,20 @@ def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> p
     return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
 
 
-def _iterate_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
+def _iterate_leaf_values_by_path(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
     for payload in payloads:
         members: dict[KeyPath, Any] = {}
         _collect_leaf_values(parse_lossless_json(payload.as_buffer().to_pybytes()), (), members)
         yield members
 
 
-def _collect_leaf_values(value: Mapping[str, Any], key_path: KeyPath, members: dict[KeyPath, Any]) -> None:
+def _collect_leaf_values(value: Mapping[str, Any], key_path: KeyPath, leaf_values: dict[KeyPath, Any]) -> None:
     for key, member in value.items():
         path = (*key_path, key)
         if member and isinstance(member, dict) and len(path) < MAX_DEPTH:
-            _collect_leaf_values(member, path, members)
+            _collect_leaf_values(member, path, leaf_values)
         else:
-            members[path] = member
+            leaf_values[path] = member
 
 
 def _to_cell_text(value: Any) -> str | None:

@@ -44,11 +44,11 @@ class JobQuota:
         self._catalog = catalog
         self._runtime = runtime
 
-    async def reserve_job(self, owner: str, job_id: str, *, has_files: bool = True) -> None:
+    async def reserve_job(self, owner_id: str, job_id: str, *, has_files: bool = True) -> None:
         """Count a job that is about to be created towards its owner's quota; reject it if the quota is used up.
 
         Args:
-            owner: member id of the requester.
+            owner_id: member id of the requester.
             job_id: id of the job.
             has_files: True if the job creates download files, so that the limit of stored bytes applies.
 
@@ -57,34 +57,34 @@ class JobQuota:
                 the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         quota = await self._load_quota_limits()
-        if has_files and await self._count_stored_bytes(owner) >= quota.download_bytes:
-            await self._release_ended_jobs(owner)
-            if await self._count_stored_bytes(owner) >= quota.download_bytes:
+        if has_files and await self._count_stored_bytes(owner_id) >= quota.download_bytes:
+            await self._release_ended_jobs(owner_id)
+            if await self._count_stored_bytes(owner_id) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")
                 raise _build_quota_exceeded_error(quota.download_bytes)
-        is_taken = await self._try_add_reservation(owner, job_id, quota.jobs)
+        is_taken = await self._try_add_reservation(owner_id, job_id, quota.jobs)
         if not is_taken:
-            await self._release_ended_jobs(owner)
-            is_taken = await self._try_add_reservation(owner, job_id, quota.jobs)
+            await self._release_ended_jobs(owner_id)
+            is_taken = await self._try_add_reservation(owner_id, job_id, quota.jobs)
         if not is_taken:
             count("workspace.downloads.quota_refusals")
             raise _build_too_many_jobs_error(quota.jobs)
 
-    async def reserve_bytes(self, job: Job, size: int) -> None:
+    async def reserve_bytes(self, job: Job, total_bytes: int) -> None:
         """Reserve quota for the bytes of a job's files before the files are stored.
 
         Args:
             job: job that the files belong to.
-            size: total bytes of the job's files, including the new files.
+            total_bytes: total bytes of the job's files, including the new files.
 
         Raises:
             WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         limit = (await self._load_quota_limits()).download_bytes
-        if await self._try_reserve_bytes(job, size, limit):
+        if await self._try_reserve_bytes(job, total_bytes, limit):
             return
         await self._release_ended_jobs(job.owner)
-        if not await self._try_reserve_bytes(job, size, limit):
+        if not await self._try_reserve_bytes(job, total_bytes, limit):
             count("workspace.downloads.quota_refusals")
             raise _build_quota_exceeded_error(limit)
 
@@ -92,34 +92,38 @@ class JobQuota:
         """Stop counting a completed job as unfinished; the bytes of its files count until the files are deleted."""
         await self._places.mark_inactive(job.owner, Purpose.JOBS, job.id)
 
-    async def release_job_and_bytes(self, owner: str, job_id: str) -> None:
+    async def release_job_and_bytes(self, owner_id: str, job_id: str) -> None:
         """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
-        await self._places.delete_reservations(owner, Purpose.JOBS, [job_id])
+        await self._places.delete_reservations(owner_id, Purpose.JOBS, [job_id])
 
     async def _load_quota_limits(self) -> QuotaLimits:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
-    async def _try_add_reservation(self, owner: str, job_id: str, limit: int) -> bool:
+    async def _try_add_reservation(self, owner_id: str, job_id: str, max_jobs: int) -> bool:
         at = self._runtime.now().timestamp()
-        return await self._places.reserve(owner, Purpose.JOBS, job_id, at=at, limit=limit)
+        return await self._places.try_reserve(
+            owner_id, Purpose.JOBS, job_id, at_unix_seconds=at, max_reservations=max_jobs
+        )
 
-    async def _try_reserve_bytes(self, job: Job, size: int, limit: int) -> bool:
+    async def _try_reserve_bytes(self, job: Job, total_bytes: int, max_bytes: int) -> bool:
         at = self._runtime.now().timestamp()
-        return await self._places.increase_size(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
+        return await self._places.try_raise_reserved_size(
+            job.owner, Purpose.JOBS, job.id, new_size=total_bytes, at_unix_seconds=at, max_total_size=max_bytes
+        )
 
-    async def _count_stored_bytes(self, owner: str) -> int:
-        return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
+    async def _count_stored_bytes(self, owner_id: str) -> int:
+        return sum(place.size for place in await self._places.list_reservations(owner_id, Purpose.JOBS))
 
-    async def _release_ended_jobs(self, owner: str) -> None:
+    async def _release_ended_jobs(self, owner_id: str) -> None:
         """Release the reservations of jobs that no longer exist, have expired, have failed or were cancelled.
 
         Mark the reservations of completed jobs as inactive; the bytes of their files still count.
         """
-        for place in await self._places.list_reservations(owner, Purpose.JOBS):
+        for place in await self._places.list_reservations(owner_id, Purpose.JOBS):
             job = await self._jobs.find_job(place.id)
             if self._is_reservation_obsolete(place, job):
-                await self.release_job_and_bytes(owner, place.id)
+                await self.release_job_and_bytes(owner_id, place.id)
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.release_completed_job(job)
 
@@ -131,17 +135,17 @@ class JobQuota:
         return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 
-def _build_too_many_jobs_error(limit: int) -> WorkspaceError:
+def _build_too_many_jobs_error(max_jobs: int) -> WorkspaceError:
     detail = (
-        f"You have {limit} unfinished downloads, imports and bundles, the most allowed "
+        f"You have {max_jobs} unfinished downloads, imports and bundles, the most allowed "
         "(policies.quotas.jobsPerPrincipal); wait until one has ended or cancel one, then try again."
     )
-    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)
+    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=max_jobs)
 
 
-def _build_quota_exceeded_error(limit: int) -> WorkspaceError:
+def _build_quota_exceeded_error(max_bytes: int) -> WorkspaceError:
     detail = (
-        f"The files of your downloads would exceed their limit of {limit} bytes (policies.quotas.downloadBytes); "
+        f"The files of your downloads would exceed their limit of {max_bytes} bytes (policies.quotas.downloadBytes); "
         "wait until older downloads expire, or request less data."
     )
-    return WorkspaceError(Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED", detail, limit=limit)
+    return WorkspaceError(Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED", detail, limit=max_bytes)

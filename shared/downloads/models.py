@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -71,6 +71,13 @@ class StoredFile(_JobRecord):
     sha256: str
 
 
+class ConnectionFile(NamedTuple):
+    """File of a job with the lookup (id in URLs) of its connection."""
+
+    connection: str
+    file: StoredFile
+
+
 class Part(_JobRecord):
     """Part of a download: a time range of one connection, which one step of the job converts to files.
 
@@ -93,7 +100,7 @@ class Part(_JobRecord):
     columns: int = 0
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Number of telemetry rows converted so far."""
         return sum(file.rows for file in self.files or ())
 
@@ -187,9 +194,9 @@ class Job(_JobRecord):
         return None if self.import_request is None else self.import_request.open_step
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Number of telemetry rows converted so far."""
-        return sum(part.rows for part in self.parts or ())
+        return sum(part.row_count for part in self.parts or ())
 
     @property
     def stored_bytes(self) -> int:
@@ -197,14 +204,14 @@ class Job(_JobRecord):
         return sum(file.size for part in self.parts or () for file in part.files or ())
 
     @property
-    def connections_done(self) -> int:
+    def converted_connection_count(self) -> int:
         """Number of connections that are converted completely."""
         if self.parts is None:
             return 0
-        waiting = {self.parts[number].connection for number in self.list_pending_parts()}
+        waiting = {self.parts[number].connection for number in self.list_pending_part_numbers()}
         return len(set(self.connections) - waiting)
 
-    def list_pending_parts(self) -> list[int]:
+    def list_pending_part_numbers(self) -> list[int]:
         """Return the numbers of the parts to convert next.
 
         These are the parts without files or, if all parts have files, the parts whose CSV files lack a column.
@@ -215,38 +222,38 @@ class Job(_JobRecord):
             return new
         return [number for number, part in parts if part.columns != len(self.leaves.get(part.connection, ()))]
 
-    def list_files(self) -> list[tuple[str, StoredFile]]:
+    def list_files(self) -> list[ConnectionFile]:
         """Return the files of all parts in order, each with the lookup (id in URLs) of its connection.
 
         For the file of an audit bundle, the lookup is replaced by the text ``audit-bundle``.
         """
-        return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
+        return [ConnectionFile(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
-    def add_parts(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
+    def add_parts(self, parts: tuple[Part, ...], *, is_archive_complete: bool = False) -> "Job":
         """Return the job with the parts to convert; return the job unchanged if it has parts already or has ended.
 
         Args:
             parts: parts to convert.
-            complete: True if all events that were accepted before the job's creation are archived.
+            is_archive_complete: True if all events that were accepted before the job's creation are archived.
         """
         if self.parts is not None or not self.is_unfinished:
             return self
-        up_to = self.created_at if complete else None
+        up_to = self.created_at if is_archive_complete else None
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
     def complete_part(
-        self, part_number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]
+        self, part_number: int, files: tuple[StoredFile, ...], column_paths: frozenset[tuple[str, ...]]
     ) -> "Job":
-        """Return the job with the files of a converted part and the payload paths (``leaves``) of their columns.
+        """Return the job with the files of a converted part and the payload paths (``column_paths``) of their columns.
 
         Return the job unchanged if it has ended. Also return it unchanged if the part is not pending: another process
         has converted the part, and the job can complete with the files of that process at any time.
         """
-        if not self.is_unfinished or self.parts is None or part_number not in self.list_pending_parts():
+        if not self.is_unfinished or self.parts is None or part_number not in self.list_pending_part_numbers():
             return self
-        part = self.parts[part_number].model_copy(update={"files": files, "columns": len(leaves)})
+        part = self.parts[part_number].model_copy(update={"files": files, "columns": len(column_paths)})
         parts = (*self.parts[:part_number], part, *self.parts[part_number + 1 :])
-        known = leaves | set(self.leaves.get(part.connection, ()))
+        known = column_paths | set(self.leaves.get(part.connection, ()))
         merged = {**self.leaves, part.connection: tuple(sorted(known))}
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
@@ -254,14 +261,14 @@ class Job(_JobRecord):
         """Return the job with a final status; return the job unchanged if it has already ended."""
         return self.model_copy(update={"status": status, "error": error}) if self.is_unfinished else self
 
-    def add_bundle_progress(self, chains_done: int, records: int) -> "Job":
+    def add_bundle_progress(self, chains_done: int, records_done: int) -> "Job":
         """Return the job with new progress of its audit bundle.
 
         A job that has ended, or that does not build an audit bundle, is returned unchanged.
         """
         if self.bundle is None or not self.is_unfinished:
             return self
-        bundle = self.bundle.model_copy(update={"chains_done": chains_done, "records": records})
+        bundle = self.bundle.model_copy(update={"chains_done": chains_done, "records": records_done})
         return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
 
     def add_bundle_file(self, file: StoredFile) -> "Job":

@@ -94,13 +94,13 @@ class RollingFiles:
         self._current: HashingFile | None = None
         self._finished: list[WrittenFile] = []
 
-    def get_file_with_space(self, size: int) -> HashingFile:
-        """Return the current file if it has no rows yet or has space for ``size`` more bytes; otherwise a new file."""
-        if self._current is not None and self._current.rows and self._current.size + size > self._limit:
+    def get_file_with_space(self, required_bytes: int) -> HashingFile:
+        """Return the current file if it has no rows yet or enough space; otherwise a new file."""
+        if self._current is not None and self._current.rows and self._current.size + required_bytes > self._limit:
             self._finish_file(self._current)
         return self._current or self._open_next_file()
 
-    def close(self) -> tuple[WrittenFile, ...]:
+    def close_and_list_files(self) -> tuple[WrittenFile, ...]:
         """Close the last file and return all files."""
         self._finish_file(self._current or self._open_next_file())
         return tuple(self._finished)
@@ -159,10 +159,10 @@ class ParquetFiles:
         ):
             self._write_row_group()
 
-    def close(self) -> tuple[WrittenFile, ...]:
+    def close_and_list_files(self) -> tuple[WrittenFile, ...]:
         """Close the last file and return all files."""
         self._write_row_group()
-        return self._files.close()
+        return self._files.close_and_list_files()
 
     def close_after_failure(self) -> None:
         """Close the open output files after a failure."""

@@ -33,11 +33,11 @@ class JobStore(Protocol):
         """
         ...
 
-    async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
+    async def list_jobs_of_owner(self, owner_id: str) -> Sequence[Job]:
         """Return the background jobs of an owner, newest first."""
         ...
 
-    async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
+    async def list_expired_job_ids(self, at: datetime) -> Sequence[str]:
         """Return the ids of the jobs whose lifetime has ended."""
         ...
 
@@ -65,8 +65,8 @@ class JobRunner(Protocol):
 class ArchiveProgress(Protocol):
     """Progress of the archive; lets callers wait until telemetry that was accepted earlier is archived."""
 
-    async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait until all events that are now in the event hubs are archived, but at most ``seconds``.
+    async def wait_until_archived(self, timeout_seconds: float) -> bool:
+        """Wait until all events that are now in the event hubs are archived, but at most ``timeout_seconds``.
 
         Return whether the events are archived. If the progress is unknown, return False without waiting.
         """
@@ -94,6 +94,6 @@ class ArchivedRows(Protocol):
 class UnknownArchiveProgress:
     """ArchiveProgress for Azure, where the app cannot read how far the triggers have processed the hubs."""
 
-    async def wait_until_archived(self, seconds: float) -> bool:  # noqa: ARG002  the port's signature
+    async def wait_until_archived(self, timeout_seconds: float) -> bool:  # noqa: ARG002  the port's signature
         """Return False, because the progress of the archive is unknown."""
         return False

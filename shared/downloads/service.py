@@ -41,24 +41,29 @@ The orchestrations of a region are lost with it, and so are those of a cleared t
 """
 
 
-def is_pending_too_long(since: datetime, now: datetime) -> bool:
-    """Return whether a job that is pending since ``since`` must be started again.
+type ConnectionLookups = tuple[str, ...]
+"""Lookups (ids in URLs) of the connections of a download."""
 
-    This is the case after ``START_TIMEOUT``, or if ``since`` is that far in the future because the clock was set back.
+
+def is_pending_too_long(pending_since: datetime, now: datetime) -> bool:
+    """Return whether a job that is pending since ``pending_since`` must be started again.
+
+    This is the case after ``START_TIMEOUT``, or if ``pending_since`` is that far in the future because the clock was
+    set back.
     """
-    return abs(now - since) > START_TIMEOUT
+    return abs(now - pending_since) > START_TIMEOUT
 
 
-def may_have_stopped(job: Job, since: datetime, now: datetime) -> bool:
-    """Return whether the work of a job, requested at ``since``, may not be running although it is not complete.
+def can_have_stopped(job: Job, requested_at: datetime, now: datetime) -> bool:
+    """Return whether the work of a job, requested at ``requested_at``, may not be running although it is not complete.
 
     The work of an ended import is not complete as long as one of its steps is partly stored. A runner ignores the start
     of running work, so the job can safely be started again.
     """
     if job.status is JobStatus.PENDING:
-        return is_pending_too_long(since, now)
+        return is_pending_too_long(requested_at, now)
     has_work = job.status is JobStatus.RUNNING or job.partly_stored_step_number is not None
-    return has_work and abs(now - since) > RESTART_TIMEOUT
+    return has_work and abs(now - requested_at) > RESTART_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class DownloadService:
         self._lifetime = lifetime
         self._runtime = runtime
 
-    async def select_connection(self, lookup: str) -> tuple[str, ...]:
+    async def select_one_connection(self, connection_lookup: str) -> ConnectionLookups:
         """Check that a connection exists, and return a tuple with its lookup (id in URLs).
 
         A disabled connection is accepted, because its archived data can be downloaded.
@@ -115,11 +120,12 @@ class DownloadService:
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
         """
-        if lookup not in (await self._catalog()).connections:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
-        return (lookup,)
+        if connection_lookup not in (await self._catalog()).connections:
+            detail = f"The connection {connection_lookup} does not exist."
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
+        return (connection_lookup,)
 
-    async def select_surface_connections(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
+    async def select_surface_connections(self, surface: str, connection: str | None = None) -> ConnectionLookups:
         """Return the lookups of a surface's connections in order; if ``connection`` is given, only this connection.
 
         Raises:
@@ -139,7 +145,7 @@ class DownloadService:
     async def start(
         self,
         owner: Principal,
-        connections: tuple[str, ...],
+        connections: ConnectionLookups,
         file_format: DownloadFormat,
         start: datetime,
         end: datetime,
@@ -242,7 +248,7 @@ class DownloadService:
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start a job's work again if the work may not be running; otherwise do nothing."""
-        if may_have_stopped(job, job.created_at, self._runtime.now()):
+        if can_have_stopped(job, job.created_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 
@@ -252,9 +258,9 @@ class DownloadService:
         jobs = await self._jobs.list_jobs_of_owner(caller.member_id)
         return [job for job in jobs if job.expires_at > at and job.kind is kind]
 
-    async def wait_until_ended(self, job: Job, seconds: int) -> Job:
-        """Wait until a job has ended, but at most ``seconds``; return its newest state."""
-        deadline = self._runtime.monotonic() + seconds
+    async def wait_until_ended(self, job: Job, max_seconds: int) -> Job:
+        """Wait until a job has ended, but at most ``max_seconds``; return its newest state."""
+        deadline = self._runtime.monotonic() + max_seconds
         while job.is_unfinished and self._runtime.monotonic() < deadline:
             await self._runtime.sleep(POLL_SECONDS)
             job = await self._jobs.find_job(job.id) or job
@@ -273,13 +279,13 @@ class DownloadService:
         job = await self.get(caller, job_id, kind=kind)
         if job.status is JobStatus.CANCELLED:
             # An earlier request may have failed after it had stored the cancellation.
-            await self._clean_up_cancelled_job(job, runner)
+            await self._stop_and_clean_up_cancelled_job(job, runner)
         cancelled = await self._jobs.change(job_id, Job.cancel)
         if cancelled is None:
             raise build_job_not_found_error(kind)
-        await self._clean_up_cancelled_job(cancelled, runner)
+        await self._stop_and_clean_up_cancelled_job(cancelled, runner)
 
-    async def _clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
+    async def _stop_and_clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
         is_step_open = job.partly_stored_step_number is not None
         if not is_step_open and (job.import_request is None or job.import_request.started_at is not None):
@@ -297,14 +303,14 @@ class DownloadService:
         if job.status is not JobStatus.COMPLETED:
             return []
         until = min(self._runtime.now() + LINK_LIFETIME, job.expires_at)
-        names = list_file_names(job)
+        names = list_download_file_names(job)
         return [
             LinkedFile(connection, file, await self._blobs.create_download_link(file.blob, name, until), until)
             for (connection, file), name in zip(job.list_files(), names, strict=True)
         ]
 
 
-def list_file_names(job: Job) -> Sequence[str]:
+def list_download_file_names(job: Job) -> Sequence[str]:
     """Return the names under which browsers save the files of a job.
 
     A name is the lookup (id in URLs) of a connection, with a number if the connection has several files. The file of an

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import build_job_blob_prefix, remove_files_except_result, remove_job_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_job_files_except_result
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobEndedError, JobStatus, Part, StoredFile
@@ -73,6 +73,13 @@ async def do_nothing_at_job_end(job: Job) -> None:
     """Do nothing; this is the default of the argument ``on_end`` of ``DownloadRunner``."""
 
 
+class _ConvertedPart(NamedTuple):
+    """Uploaded files of a part of a download, and the payload paths that have columns in its CSV files."""
+
+    files: tuple[StoredFile, ...]
+    column_paths: frozenset[tuple[str, ...]]
+
+
 class DownloadRunner:
     """Executes the steps of download jobs.
 
@@ -111,7 +118,7 @@ class DownloadRunner:
         self._planning = FairScheduler(CONCURRENT_PLANS, 1)
         self._runtime = runtime
 
-    async def plan_next_parts(self, job_id: str) -> Sequence[int] | None:
+    async def plan_next_part_numbers_unless_busy(self, job_id: str) -> Sequence[int] | None:
         """Divide the job into parts if this is not done yet; return the numbers of the parts to convert next.
 
         Returns:
@@ -125,10 +132,12 @@ class DownloadRunner:
             async with self._planning.occupy_slot(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
                 planned = tuple(await self._plan_parts_of_job(job))
-                job = await self._jobs.change(job_id, lambda current: current.add_parts(planned, complete=complete))
-        return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
+                job = await self._jobs.change(
+                    job_id, lambda current: current.add_parts(planned, is_archive_complete=complete)
+                )
+        return job.list_pending_part_numbers()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
 
-    async def convert_part(self, job_id: str, part_number: int) -> bool:
+    async def convert_part_unless_busy(self, job_id: str, part_number: int) -> bool:
         """Create and store the download files of one part of a job.
 
         Returns:
@@ -154,7 +163,7 @@ class DownloadRunner:
             # The process that ended the job, or an earlier attempt of this step, may have failed before its clean-up.
             await self._clean_up_ended_job(job)
             return
-        if current.parts is None or part_number not in current.list_pending_parts():
+        if current.parts is None or part_number not in current.list_pending_part_numbers():
             return
         try:
             await self._convert_and_record_part(current, part_number, current.parts[part_number])
@@ -166,8 +175,8 @@ class DownloadRunner:
             await self._end_job(job.id, JobStatus.FAILED, _format_job_error(error))
 
     async def _convert_and_record_part(self, job: Job, part_number: int, part: Part) -> None:
-        files, leaves = await self._create_and_upload_files(job, part_number, part)
-        after = await self._jobs.change(job.id, lambda current: current.complete_part(part_number, files, leaves))
+        files, column_paths = await self._create_and_upload_files(job, part_number, part)
+        after = await self._jobs.change(job.id, lambda current: current.complete_part(part_number, files, column_paths))
         if after is None or not after.is_unfinished:
             raise JobEndedError
         # If another process has converted the part meanwhile, the job has the files of that process.
@@ -177,7 +186,7 @@ class DownloadRunner:
 
     async def _clean_up_ended_job(self, job: Job) -> None:
         """Delete the files that a conversion stored for an ended job; unless the job completed, release its quota."""
-        await remove_files_except_result(self._blobs, self._jobs, job.id)
+        await remove_job_files_except_result(self._blobs, self._jobs, job.id)
         ended = await self._jobs.find_job(job.id)
         if ended is None or ended.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
             await self._quota.release_job_and_bytes(job.owner, job.id)
@@ -194,7 +203,7 @@ class DownloadRunner:
                 await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
                 return
         await self._end_job(job_id, JobStatus.COMPLETED)
-        await remove_files_except_result(self._blobs, self._jobs, job_id)
+        await remove_job_files_except_result(self._blobs, self._jobs, job_id)
 
     async def fail_job(self, job_id: str) -> None:
         """Mark a download job as failed after its retries."""
@@ -207,9 +216,7 @@ class DownloadRunner:
             planned += plan_parts(connection, job.start, job.end, job.format, hours)
         return planned
 
-    async def _create_and_upload_files(
-        self, job: Job, part_number: int, part: Part
-    ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
+    async def _create_and_upload_files(self, job: Job, part_number: int, part: Part) -> _ConvertedPart:
         await load_modules(self._runtime, "shared.downloads.conversion", "shared.downloads.row_feed")
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
         from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  loads pyarrow
@@ -223,7 +230,7 @@ class DownloadRunner:
             watching = asyncio.create_task(self._stop_when_job_ends(job.id, stop))
             try:
                 with translate_resource_errors(self._scratch):
-                    written, leaves = await self._runtime.run_in_thread(
+                    written, column_paths = await self._runtime.run_in_thread(
                         conversion.write_files, job.format, part.connection, rows, folder, known
                     )
                 stored = [
@@ -245,7 +252,7 @@ class DownloadRunner:
             finally:
                 stop.set()
                 watching.cancel()
-        return tuple(stored), leaves
+        return _ConvertedPart(tuple(stored), column_paths)
 
     async def _stop_when_job_ends(self, job_id: str, stop: Event) -> None:
         while True:
@@ -261,7 +268,7 @@ class DownloadRunner:
     async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
         if job is not None:
-            _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
+            _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.row_count))
             if job.status is JobStatus.COMPLETED:
                 await self._quota.release_completed_job(job)
             else:
@@ -276,6 +283,8 @@ def _format_job_error(error: WorkspaceError) -> str:
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
-def _build_blob_name(job: Job, part: Part, part_number: int, attempt: str, index: int) -> str:
+def _build_blob_name(job: Job, part: Part, part_number: int, attempt_id: str, file_index: int) -> str:
     # Each attempt has its own files: a slow one must neither replace nor delete the files of a faster one.
-    return f"{build_job_blob_prefix(job.id)}{part.connection}/{part_number:05d}-{attempt}-{index:05d}.{job.format}"
+    return (
+        f"{build_job_blob_prefix(job.id)}{part.connection}/{part_number:05d}-{attempt_id}-{file_index:05d}.{job.format}"
+    )

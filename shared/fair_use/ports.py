@@ -38,20 +38,29 @@ class QuotaStore(Protocol):
     ``QUOTAS_UNAVAILABLE`` if the store does not respond.
     """
 
-    async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
-        """Reserve quota for a stream or job; return False if the principal has ``limit`` active reservations already.
+    async def try_reserve(
+        self, principal: str, purpose: Purpose, reservation_id: str, *, at_unix_seconds: float, max_reservations: int
+    ) -> bool:
+        """Reserve quota for a stream or job; return False if the principal has ``max_reservations`` already.
 
         If a reservation with this id exists already, return True and change nothing.
         """
         ...
 
-    async def increase_size(
-        self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
+    async def try_raise_reserved_size(
+        self,
+        principal: str,
+        purpose: Purpose,
+        reservation_id: str,
+        *,
+        new_size: int,
+        at_unix_seconds: float,
+        max_total_size: int,
     ) -> bool:
         """Raise the recorded size of a job's stored files, in bytes; create the reservation if it is missing.
 
-        Return False and change nothing if all sizes of the principal together would exceed ``limit`` bytes. A size
-        below the recorded size changes nothing.
+        Return False and change nothing if all sizes of the principal together would exceed ``max_total_size`` bytes. A
+        size below the recorded size changes nothing.
         """
         ...
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from graphql import (
     DocumentNode,
@@ -66,7 +66,7 @@ class PreparedDocument:
     runnable: DocumentNode | None = None
 
     @cached_property
-    def fields(self) -> frozenset[str]:
+    def field_names(self) -> frozenset[str]:
         """Names of all fields that the GraphQL document selects."""
         names = _FieldNames()
         if self.document is not None:
@@ -95,38 +95,40 @@ class DocumentCache:
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
         self._runtime = runtime
 
-    async def load(self, text: str) -> PreparedDocument:
+    async def load(self, document_text: str) -> PreparedDocument:
         """Return a GraphQL document from the cache, or parse and validate it, in a worker thread if it is long."""
-        cached = self._find_cached_document(text)
+        cached = self._find_cached_document(document_text)
         if cached is not None:
             return cached
-        prepared = await self._runtime.run_in_thread_if_large(len(text) * _COST_FACTOR, self._parse_and_validate, text)
-        self._store_document(text, prepared)
+        prepared = await self._runtime.run_in_thread_if_large(
+            len(document_text) * _COST_FACTOR, self._parse_and_validate, document_text
+        )
+        self._store_document(document_text, prepared)
         return prepared
 
-    def load_in_current_thread(self, text: str) -> PreparedDocument:
+    def load_in_current_thread(self, document_text: str) -> PreparedDocument:
         """Return a GraphQL document from the cache, or parse and validate it in the current thread."""
-        prepared = self._find_cached_document(text) or self._parse_and_validate(text)
-        self._store_document(text, prepared)
+        prepared = self._find_cached_document(document_text) or self._parse_and_validate(document_text)
+        self._store_document(document_text, prepared)
         return prepared
 
-    def _find_cached_document(self, text: str) -> PreparedDocument | None:
-        if text in self._cache:
-            self._cache.move_to_end(text)
-        return self._cache.get(text)
+    def _find_cached_document(self, document_text: str) -> PreparedDocument | None:
+        if document_text in self._cache:
+            self._cache.move_to_end(document_text)
+        return self._cache.get(document_text)
 
-    def _store_document(self, text: str, prepared: PreparedDocument) -> None:
-        if text in self._cache or len(text) > MAX_CACHED_LENGTH:
+    def _store_document(self, document_text: str, prepared: PreparedDocument) -> None:
+        if document_text in self._cache or len(document_text) > MAX_CACHED_LENGTH:
             return
-        self._cache[text] = prepared
-        self._characters += len(text)
+        self._cache[document_text] = prepared
+        self._characters += len(document_text)
         while self._characters > MAX_CACHED_CHARACTERS:
             evicted, _ = self._cache.popitem(last=False)
             self._characters -= len(evicted)
 
-    def _parse_and_validate(self, text: str) -> PreparedDocument:
+    def _parse_and_validate(self, document_text: str) -> PreparedDocument:
         try:
-            document = parse(text, max_tokens=MAX_TOKENS)
+            document = parse(document_text, max_tokens=MAX_TOKENS)
         except GraphQLSyntaxError as error:
             # The traceback would keep all objects of the parser in memory.
             return PreparedDocument(None, (error.with_traceback(None),))
@@ -152,7 +154,21 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
         RecursionError: if the document is nested too deeply.
     """
     merging = _SelectionMerger()
-    return replace(document, definitions=tuple(merging.merge(each)[0] for each in document.definitions))
+    return replace(document, definitions=tuple(merging.merge(each).node for each in document.definitions))
+
+
+class _MergedNode(NamedTuple):
+    """Definition or selection without repeated subselections, and its number; equal ones have equal numbers."""
+
+    node: Any
+    number: int
+
+
+class _MergedSelectionSet(NamedTuple):
+    """Selections of a set, each once, and the number of the set; equal sets have equal numbers."""
+
+    selections: tuple[Any, ...]
+    number: int
 
 
 class _SelectionMerger:
@@ -165,30 +181,26 @@ class _SelectionMerger:
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
 
-    def merge(self, node: Any) -> tuple[Any, int]:
-        """Remove repeated subselections of a definition or selection.
-
-        Returns:
-            The definition or selection without repetitions, and its number: equal ones have equal numbers.
-        """
+    def merge(self, node: Any) -> _MergedNode:
+        """Remove repeated subselections of a definition or selection."""
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
-            return node, self._get_number_of_key((*_build_selection_key(node), None))
+            return _MergedNode(node, self._get_number_of_selection_key((*_build_selection_key(node), None)))
         selections, number = self._merge_selections(subselections.selections)
         prepared = replace(node, selection_set=replace(subselections, selections=selections))
-        return prepared, self._get_number_of_key((*_build_selection_key(node), number))
+        return _MergedNode(prepared, self._get_number_of_selection_key((*_build_selection_key(node), number)))
 
-    def _merge_selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """Return the selections of a set, each once, and the number of the set: equal sets have equal numbers."""
+    def _merge_selections(self, selections: Sequence[Any]) -> _MergedSelectionSet:
+        """Return the selections of a set, each once, and the number of the set."""
         cached: dict[int, Any] = {}
         for selection in selections:
             prepared, number = self.merge(selection)
             cached.setdefault(number, prepared)
-        return tuple(cached.values()), self._get_number_of_key(tuple(cached))
+        return _MergedSelectionSet(tuple(cached.values()), self._get_number_of_selection_key(tuple(cached)))
 
-    def _get_number_of_key(self, key: object) -> int:
+    def _get_number_of_selection_key(self, selection_key: object) -> int:
         """Return the number of a key; a new key gets the next number."""
-        return self._numbers.setdefault(key, len(self._numbers))
+        return self._numbers.setdefault(selection_key, len(self._numbers))
 
 
 def _build_selection_key(node: Any) -> tuple[object, ...]:

@@ -53,7 +53,7 @@ class _Weight(NamedTuple):
     rows: int = 0
 
 
-def find_exceeded_limit_error(
+def find_exceeded_limit_message(
     document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
 ) -> str | None:
     """Return an error message for the first limit that a GraphQL operation exceeds; None if it exceeds no limit.
@@ -63,7 +63,7 @@ def find_exceeded_limit_error(
         operation: operation to execute.
         variables: variables of the request, which can contain page sizes.
     """
-    if is_introspection(document, operation) and (rule := _find_introspection_error(document, operation)):
+    if is_introspection(document, operation) and (rule := _find_introspection_error_message(document, operation)):
         return rule
     aliases = _count_aliases(document.definitions)
     if aliases > MAX_ALIASES:
@@ -115,7 +115,7 @@ def is_introspection(document: DocumentNode, operation: OperationDefinitionNode)
     return any(field.name.value in _INTROSPECTION for field in _iterate_root_fields(document, operation))
 
 
-def _find_introspection_error(document: DocumentNode, operation: OperationDefinitionNode) -> str | None:
+def _find_introspection_error_message(document: DocumentNode, operation: OperationDefinitionNode) -> str | None:
     """Return an error message for an introspection that reads the schema repeatedly or together with other data.
 
     Return None for an allowed introspection.
@@ -182,55 +182,57 @@ class _OperationMeter:
 
     def measure_operation(self) -> _Weight:
         """Return the nesting depth and the cost of the GraphQL operation, and the number of rows that it requests."""
-        return self.measure_selections(self._operation.selection_set, root=True)
+        return self.measure_selections(self._operation.selection_set, is_root=True)
 
-    def measure_selections(self, selections: SelectionSetNode, *, root: bool = False) -> _Weight:
-        """Return the depth and the cost of selections; ``root`` is True for the selections of the operation itself."""
-        weights = [self._measure_selection(selection, root=root) for selection in selections.selections]
+    def measure_selections(self, selections: SelectionSetNode, *, is_root: bool = False) -> _Weight:
+        """Return the depth and cost of selections; ``is_root`` is True for those of the operation itself."""
+        weights = [self._measure_selection(selection, is_root=is_root) for selection in selections.selections]
         return _Weight(
             max((each.depth for each in weights), default=0),
             sum(each.cost for each in weights),
             sum(each.rows for each in weights),
         )
 
-    def _measure_selection(self, selection: Any, *, root: bool) -> _Weight:
+    def _measure_selection(self, selection: Any, *, is_root: bool) -> _Weight:
         if isinstance(selection, FieldNode):
-            return self._measure_field(selection, root=root)
+            return self._measure_field(selection, is_root=is_root)
         if isinstance(selection, FragmentSpreadNode):
-            return self._measure_fragment(selection.name.value, root=root)
-        return self.measure_selections(selection.selection_set, root=root)
+            return self._measure_fragment(selection.name.value, is_root=is_root)
+        return self.measure_selections(selection.selection_set, is_root=is_root)
 
-    def _measure_fragment(self, name: str, *, root: bool) -> _Weight:
-        key = (name, root)
+    def _measure_fragment(self, fragment_name: str, *, is_root: bool) -> _Weight:
+        key = (fragment_name, is_root)
         if key not in self._fragment_weights:
-            self._fragment_weights[key] = self.measure_selections(self._fragments[name].selection_set, root=root)
+            self._fragment_weights[key] = self.measure_selections(
+                self._fragments[fragment_name].selection_set, is_root=is_root
+            )
         return self._fragment_weights[key]
 
-    def _measure_field(self, field: FieldNode, *, root: bool) -> _Weight:
+    def _measure_field(self, field: FieldNode, *, is_root: bool) -> _Weight:
         name = field.name.value
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
-        subselections = self.measure_selections(field.selection_set, root=False)
+        subselections = self.measure_selections(field.selection_set, is_root=False)
         factor = (
-            self._read_first_or_limit_argument(field, DEFAULT_SIZE, MAX_SIZE) if root and name in _ROOT_LISTS else 1
+            self._read_first_or_limit_argument(field, DEFAULT_SIZE, MAX_SIZE) if is_root and name in _ROOT_LISTS else 1
         )
-        if not root and name in _OWN_LISTS:
+        if not is_root and name in _OWN_LISTS:
             factor = self._own_list_cost
         rows = (
             self._read_first_or_limit_argument(field, DEFAULT_LIMIT, MAX_LIMIT)
-            if root and name == "executeQuery"
+            if is_root and name == "executeQuery"
             else 0
         )
         return _Weight(1 + subselections.depth, 1 + factor * subselections.cost, rows)
 
-    def _read_first_or_limit_argument(self, field: FieldNode, default: int, largest: int) -> int:
-        """Return the argument ``first`` or ``limit`` of a field, from 0 to ``largest``; the default without one."""
+    def _read_first_or_limit_argument(self, field: FieldNode, default_size: int, max_size: int) -> int:
+        """Return the argument ``first`` or ``limit`` of a field, from 0 to ``max_size``; the default without one."""
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):
                 size = self._read_integer_value(argument.value)
                 if size is not None:
-                    return min(max(size, 0), largest)
-        return default
+                    return min(max(size, 0), max_size)
+        return default_size
 
     def _read_integer_value(self, node: Any) -> int | None:
         """Return the value of a literal or variable; None if it is not an integer."""

@@ -55,7 +55,7 @@ class PageRequest:
             raise build_invalid_field_error(name, f"must be between 0 and {MAX_SIZE}")
         return value
 
-    def select_page(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
+    def select_page(self, sorted_entries: Sequence[CatalogEntry[Any]]) -> ListPage:
         """Return the requested page of a list that is sorted by lookup (id in URLs).
 
         Raises:
@@ -65,16 +65,16 @@ class PageRequest:
             raise build_invalid_field_error(
                 "first", "must not be combined with limit or offset; use first and after, or limit and offset"
             )
-        size, start = self.get_page_size(), self._find_start_index(ordered)
-        nodes = ordered[start : start + size]
-        return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
+        size, start = self.get_page_size(), self._determine_start_index(sorted_entries)
+        nodes = sorted_entries[start : start + size]
+        return ListPage(nodes, len(sorted_entries), start + len(nodes) < len(sorted_entries))
 
-    def _find_start_index(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
+    def _determine_start_index(self, sorted_entries: Sequence[CatalogEntry[Any]]) -> int:
         """Return the index of the first item of the page, from ``after`` or ``offset``."""
         if self.after is not None:
-            last = _parse_cursor(self.after)
+            last = _parse_lookup_of_cursor(self.after)
             # Compare keys, not positions: items inserted before the cursor must not shift the page.
-            return sum(stored.value.lookup <= last for stored in ordered)
+            return sum(stored.value.lookup <= last for stored in sorted_entries)
         offset = self.offset or 0
         if offset < 0:
             raise build_invalid_field_error("offset", "must not be negative")
@@ -86,7 +86,7 @@ def to_cursor(stored: CatalogEntry[Any]) -> str:
     return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
 
 
-def _parse_cursor(cursor: str) -> str:
+def _parse_lookup_of_cursor(cursor: str) -> str:
     """Return the lookup (id in URLs) of the item for which a cursor was built."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()

@@ -128,7 +128,10 @@ class GraphQLRequest:
 
     def list_surfaces_of_connection(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces (groups of connections) that contain a connection."""
-        return [self.catalog.surfaces[lookup] for lookup in self.catalog.list_surfaces_of_connection(connection.lookup)]
+        return [
+            self.catalog.surfaces[lookup]
+            for lookup in self.catalog.list_surface_lookups_of_connection(connection.lookup)
+        ]
 
     def list_connections_of_surface(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the data connections that belong to a surface (group of connections)."""
@@ -161,13 +164,13 @@ class GraphQLRequest:
         """Number of fields of an item, by the ``id`` of the syntax node of its list."""
         return {}
 
-    def find_query_by_name_or_lookup(self, name: str) -> CatalogEntry[WarmQuery] | None:
+    def find_query_by_name_or_lookup(self, name_or_lookup: str) -> CatalogEntry[WarmQuery] | None:
         """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
 
         A name must not equal another query's lookup. In old catalogs that violate this rule, the query with the lookup
         is returned, so that no editor can hide a query by giving its lookup as a name to another query.
         """
-        return self.catalog.queries.get(name) or self._queries_by_name.get(name)
+        return self.catalog.queries.get(name_or_lookup) or self._queries_by_name.get(name_or_lookup)
 
     def derive_connection_status(self, connection: Connection) -> str:
         """Derive the status of a data connection, for instance CONNECTED."""
@@ -198,8 +201,8 @@ def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[
     If the engine cannot determine a query's columns, the loader raises the engine's error.
     """
 
-    async def load_columns(lookups: list[str]) -> list[Any]:
+    async def load_columns(query_lookups: list[str]) -> list[Any]:
         # Load one after another: each uncached item executes an engine query.
-        return [await columns.resolve_columns_or_error(catalog.queries[lookup].value) for lookup in lookups]
+        return [await columns.resolve_columns_or_error(catalog.queries[lookup].value) for lookup in query_lookups]
 
     return DataLoader(batch_load_fn=load_columns)

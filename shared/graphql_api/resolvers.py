@@ -35,12 +35,17 @@ from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
 from shared.graphql_api.request import GraphQLRequest
 from shared.runtime import Runtime
-from shared.text_formats.serialisation import serialise_rows
+from shared.text_formats.serialisation import iterate_json_parts_of_rows
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
-from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range_duration, select_time_range
+from shared.warm_queries.time_ranges import (
+    TimeRange,
+    parse_rfc3339_or_milliseconds,
+    parse_time_range_duration,
+    select_time_range,
+)
 
 _MAX_DIGITS: Final = 4_000
 """Maximum digits of an integer literal, near the interpreter's limit, as in a JSON body."""
@@ -216,16 +221,16 @@ async def execute_query(
     return _to_execution_result(run, _RowsOnDemand(run, request.runtime))
 
 
-def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRange | None:
+def _read_time_range(time_arguments: Mapping[str, str | None], now: datetime) -> TimeRange | None:
     """Return the time range of the arguments ``timeRange``, ``from`` and ``to``; None without them."""
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "timeRange": parse_time_range_duration,
-        "from": parse_time,
-        "to": parse_time,
+        "from": parse_rfc3339_or_milliseconds,
+        "to": parse_rfc3339_or_milliseconds,
     }
     values: dict[str, Any] = dict.fromkeys(parsers)
     errors: list[FieldError] = []
-    for name, text in times.items():
+    for name, text in time_arguments.items():
         try:
             values[name] = None if text is None else parsers[name](text)
         except ValueError as error:
@@ -252,21 +257,29 @@ class _RowsOnDemand:
             return self._rows
 
 
-def _serialise_rows(run: QueryResult) -> list[orjson.Fragment]:
+def _serialise_rows(query_result: QueryResult) -> list[orjson.Fragment]:
     """Serialise the rows of a result; the only element of the list is the JSON text of all rows with commas.
 
     With a list of rows, the executor would process each row separately in the event loop, and one call would serialise
     all of them.
     """
-    return [orjson.Fragment(b"".join(serialise_rows(run.rows, run.size)))] if run.rows else []
+    return (
+        [orjson.Fragment(b"".join(iterate_json_parts_of_rows(query_result.rows, query_result.size)))]
+        if query_result.rows
+        else []
+    )
 
 
-def _to_execution_result(run: QueryResult, rows: _RowsOnDemand) -> dict[str, Any]:
-    approval = run.approval
+def _to_execution_result(query_result: QueryResult, rows: _RowsOnDemand) -> dict[str, Any]:
+    approval = query_result.approval
     return {
-        "columns": run.columns,
+        "columns": query_result.columns,
         "rows": rows,
-        "meta": {"rowCount": len(run.rows), "executionTime": round(run.execution_ms), "truncated": run.truncated},
+        "meta": {
+            "rowCount": len(query_result.rows),
+            "executionTime": round(query_result.execution_ms),
+            "truncated": query_result.truncated,
+        },
         "governance": {
             "queryApprovedBy": approval and approval.approved_by,
             "queryApprovedAt": approval and approval.approved_at,
@@ -274,7 +287,7 @@ def _to_execution_result(run: QueryResult, rows: _RowsOnDemand) -> dict[str, Any
     }
 
 
-def _resolve_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+def _resolve_query_schema(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """Resolve the field ``schema``: return a query's result columns.
 
     If the columns are unknown, return an empty list and record an error.
@@ -312,7 +325,7 @@ def _build_connection_stats(stored: CatalogEntry[Connection], info: Info) -> dic
     }
 
 
-def _describe_approval(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str, Any] | None:
+def _build_approval_object(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str, Any] | None:
     approval = stored.value.approval
     if approval is None:
         return None
@@ -351,9 +364,9 @@ def _build_catalog_entry_type(type_name: str, /, **fields: str) -> ObjectType:
     return object_type
 
 
-def _build_page_type(name: str) -> ObjectType:
+def _build_page_type(type_name: str) -> ObjectType:
     """Build the resolvers of the GraphQL type of a page, such as ``QueryConnection``."""
-    object_type = ObjectType(name)
+    object_type = ObjectType(type_name)
     object_type.set_field("edges", _build_edges)
     object_type.set_field("totalCount", lambda page, _: page.total)
     object_type.set_field("pageInfo", lambda page, _: {"hasNextPage": page.has_next, "endCursor": page.end_cursor})
@@ -363,9 +376,9 @@ def _build_page_type(name: str) -> ObjectType:
 WARM_QUERY = _build_catalog_entry_type(
     "WarmQuery", name="name", description="description", kql="kql", lookup="lookup", parameters="parameters"
 )
-WARM_QUERY.set_field("approval", _describe_approval)
+WARM_QUERY.set_field("approval", _build_approval_object)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
-WARM_QUERY.set_field("schema", _resolve_columns)
+WARM_QUERY.set_field("schema", _resolve_query_schema)
 CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
 CONNECTION.set_field("surfaces", _resolve_own_list(GraphQLRequest.list_surfaces_of_connection))

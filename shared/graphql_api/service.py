@@ -26,7 +26,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
-from shared.graphql_api.limits import estimate_result_fields, find_exceeded_limit_error, is_introspection
+from shared.graphql_api.limits import estimate_result_fields, find_exceeded_limit_message, is_introspection
 from shared.graphql_api.request import (
     GraphQLRequest,
     PrefetchedColumns,
@@ -99,7 +99,7 @@ class GraphQLService:
     async def run(
         self,
         principal: Principal,
-        text: str,
+        document_text: str,
         variables: Mapping[str, Any],
         operation_name: str | None,
         *,
@@ -109,7 +109,7 @@ class GraphQLService:
 
         Args:
             principal: the caller.
-            text: GraphQL document.
+            document_text: GraphQL document.
             variables: values of the document's variables.
             operation_name: name of the operation; None if the document has only one.
             queries_only: True to reject mutations, because the HTTP method is GET.
@@ -117,7 +117,7 @@ class GraphQLService:
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED for a mutation if ``queries_only`` is set.
         """
-        prepared = await self._documents.load(text)
+        prepared = await self._documents.load(document_text)
         if prepared.document is None or prepared.errors:
             return _build_rejected_result([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
@@ -131,14 +131,14 @@ class GraphQLService:
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
-        exceeded = find_exceeded_limit_error(prepared.document, operation, variables)
+        exceeded = find_exceeded_limit_message(prepared.document, operation, variables)
         if exceeded is not None:
             return _build_rejected_result([_build_validation_error_object(exceeded)])
         if is_introspection(prepared.document, operation):
-            return await self._introspect(prepared, variables, operation_name)
+            return await self._execute_introspection(prepared, variables, operation_name)
         return await self._execute_operation(principal, prepared, operation, variables)
 
-    async def _introspect(
+    async def _execute_introspection(
         self, prepared: PreparedDocument, variables: Mapping[str, Any], operation_name: str | None
     ) -> GraphQLResult:
         """Execute an operation that only reads the schema, in a worker thread, because it takes up to half a second."""
@@ -161,7 +161,7 @@ class GraphQLService:
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any],
     ) -> GraphQLResult:
-        context = await self.build_context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
+        context = await self.build_context(principal, loads_states=not _STATE_FIELDS.isdisjoint(prepared.field_names))
         assert prepared.document is not None  # noqa: S101  documents with errors are rejected above
         assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
         start = partial(
@@ -198,19 +198,19 @@ class GraphQLService:
             if context.has_too_many_fields or not await context.prefetched.load_missing(context.columns):
                 return result
 
-    async def build_context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
+    async def build_context(self, principal: Principal, *, loads_states: bool) -> GraphQLRequest:
         """Load the catalog for one request, and build the context for its resolvers.
 
         Args:
             principal: the caller.
-            states: True to load the connections' message statistics, because the request selects a field that needs
-                them.
+            loads_states: True to load the connections' message statistics, because the request selects a field that
+                needs them.
         """
         catalog = await self._catalog()
         return GraphQLRequest(
             principal,
             catalog,
-            await self._states.load_states() if states else {},
+            await self._states.load_states_by_connection() if loads_states else {},
             self._statuses,
             self._warm_queries,
             build_column_loader(self._columns, catalog),

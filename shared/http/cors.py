@@ -58,7 +58,7 @@ class Cors:
             "Access-Control-Expose-Headers": EXPOSED_HEADERS,
         }
 
-    def depends_on_origin(self) -> bool:
+    def is_reply_dependent_on_origin(self) -> bool:
         """Return whether the reply depends on the request's Origin header.
 
         Caches must then store one reply for each origin.

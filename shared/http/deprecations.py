@@ -67,7 +67,7 @@ class ModelWithAliases(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
         schema = handler(core_schema)
         resolved = handler.resolve_ref_schema(schema)
-        for name, alias in _list_deprecated_aliases(cls):
+        for name, alias in _list_documented_names_and_deprecated_aliases(cls):
             described = f"Deprecated name of `{name}`; accepted until {alias.deprecation.removed_on}."
             resolved["properties"][alias.name] = {
                 **resolved["properties"][name],
@@ -90,7 +90,7 @@ def iterate_used_deprecations(model: Any, request_value: Any) -> Iterator[Deprec
     """
     if not (isinstance(model, type) and issubclass(model, BaseModel) and isinstance(request_value, dict)):
         return
-    for _, alias in _list_deprecated_aliases(model):
+    for _, alias in _list_documented_names_and_deprecated_aliases(model):
         if alias.name in request_value:
             yield alias.deprecation
     for name, info in model.model_fields.items():
@@ -102,7 +102,7 @@ def has_deprecated_names(model: Any) -> bool:
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return False
     inner = (info.annotation for info in model.model_fields.values())
-    return bool(_list_deprecated_aliases(model)) or any(map(has_deprecated_names, inner))
+    return bool(_list_documented_names_and_deprecated_aliases(model)) or any(map(has_deprecated_names, inner))
 
 
 def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -> None:
@@ -123,7 +123,7 @@ def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -
 
 
 @cache
-def _list_deprecated_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
+def _list_documented_names_and_deprecated_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
     """Return each annotation of a deprecated name in a model, together with the documented name of its field."""
     accepted = map_accepted_names_to_documented_names(model)
     aliases = (each for info in model.model_fields.values() for each in info.metadata)

@@ -90,32 +90,32 @@ class CongestionDetector:
         """Count an admitted request."""
         self._admitted += 1
 
-    def record_rejection(self, now: float) -> None:
+    def record_rejection(self, now_seconds: float) -> None:
         """Remember the time of the last rejected request."""
-        self._rejected_at = now
+        self._rejected_at = now_seconds
 
-    def update_overload_state(self, now: float, waiting_requests: int) -> None:
+    def update_overload_state(self, now_seconds: float, waiting_requests: int) -> None:
         """End the current time window if its time is over, and update ``is_overloaded``.
 
         Args:
-            now: current time in seconds.
+            now_seconds: current time in seconds.
             waiting_requests: number of waiting requests.
         """
         if self.is_overloaded:
-            self.is_overloaded = now - self._rejected_at < CALM_SECONDS
+            self.is_overloaded = now_seconds - self._rejected_at < CALM_SECONDS
         elif waiting_requests <= TOLERATED:
-            self._start_time_window(now, 0)
-        elif now - self._since >= WINDOW_SECONDS:
+            self._start_time_window(now_seconds, 0)
+        elif now_seconds - self._since >= WINDOW_SECONDS:
             # If this method was not called for longer than a window, no request arrived or ended in the meantime.
             is_busy = self._arrived >= BUSY_RATIO * max(1, self._admitted)
-            self._start_time_window(now, self._windows + 1 if is_busy else 0)
-        is_recent = now - self._rejected_at < RECENT_SECONDS
+            self._start_time_window(now_seconds, self._windows + 1 if is_busy else 0)
+        is_recent = now_seconds - self._rejected_at < RECENT_SECONDS
         if self._windows >= (WINDOWS_AGAIN if is_recent else WINDOWS):
-            self.is_overloaded, self._rejected_at = True, now
-            self._start_time_window(now, 0)
+            self.is_overloaded, self._rejected_at = True, now_seconds
+            self._start_time_window(now_seconds, 0)
 
-    def _start_time_window(self, now: float, windows: int) -> None:
-        self._since, self._windows = now, windows
+    def _start_time_window(self, now_seconds: float, busy_windows: int) -> None:
+        self._since, self._windows = now_seconds, busy_windows
         self._arrived = self._admitted = 0
 
 
@@ -178,11 +178,11 @@ class LoadShedder:
         self._working.pop(request, None)
         self._process_queue()
 
-    def _has_free_slot(self, now: float) -> bool:
+    def _has_free_slot(self, now_seconds: float) -> bool:
         """Return whether a slot is free; a request that runs longer than ``COUNTED_SECONDS`` occupies no slot."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
-            if now - since < COUNTED_SECONDS:
+            if now_seconds - since < COUNTED_SECONDS:
                 return False
             del self._working[oldest]
         return True
@@ -206,14 +206,18 @@ class LoadShedder:
             self._waiting.popleft()
         self._schedule_queue_processing(now)
 
-    def _has_waited_too_long(self, first: _QueuedRequest, now: float) -> bool:
+    def _has_waited_too_long(self, oldest_request: _QueuedRequest, now_seconds: float) -> bool:
         """Return whether the oldest waiting request must be rejected; if so, record the rejection."""
-        if self._detector.is_overloaded and len(self._waiting) > FEW and now - first.since >= PATIENCE_SECONDS:
-            self._detector.record_rejection(now)
+        if (
+            self._detector.is_overloaded
+            and len(self._waiting) > FEW
+            and now_seconds - oldest_request.since >= PATIENCE_SECONDS
+        ):
+            self._detector.record_rejection(now_seconds)
             return True
         return False
 
-    def _admit_or_reject(self, request: _QueuedRequest, now: float) -> None:
+    def _admit_or_reject(self, request: _QueuedRequest, now_seconds: float) -> None:
         """Admit a request; reject it if the instance is overloaded and runs its maximum of requests with this path.
 
         The maximum is a share of the number of slots; see :data:`SHARES`.
@@ -221,24 +225,24 @@ class LoadShedder:
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
             if len(self._waiting) > FEW:  # if only a few wait, this path alone has too many requests
-                self._detector.record_rejection(now)
+                self._detector.record_rejection(now_seconds)
             request.admission.set_result(False)
             return
         self._detector.record_admission()
         self._admitted_by_path[request.path] += 1
-        self._working[request] = now
+        self._working[request] = now_seconds
         request.admission.set_result(True)
 
-    def _schedule_queue_processing(self, now: float) -> None:
+    def _schedule_queue_processing(self, now_seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if not self._waiting:
             return
-        due = next(iter(self._working.values()), now) + COUNTED_SECONDS
+        due = next(iter(self._working.values()), now_seconds) + COUNTED_SECONDS
         if self._detector.is_overloaded and len(self._waiting) > FEW:
             due = min(due, self._waiting[0].since + PATIENCE_SECONDS)
-        self._timer = asyncio.get_running_loop().call_later(max(0.001, due - now), self._process_queue)
+        self._timer = asyncio.get_running_loop().call_later(max(0.001, due - now_seconds), self._process_queue)
 
 
 def build_overload_error() -> WorkspaceError:

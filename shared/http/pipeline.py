@@ -27,7 +27,7 @@ from shared.http.versions import add_version_header
 from shared.interpreter import exempt_objects_from_garbage_collection, pause_garbage_collection
 from shared.observability import logs
 from shared.observability.metrics import count
-from shared.observability.tracing import record_exception
+from shared.observability.tracing import record_exception_on_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -123,27 +123,32 @@ class RequestPipeline:
         # The reply to a live-stream event already has the id of the client's own request.
         reply.headers.setdefault("x-request-id", request_id)
         reply.headers.update(self._cors.build_headers(request))
-        if self._cors.depends_on_origin():
+        if self._cors.is_reply_dependent_on_origin():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
         add_security_headers(reply.headers)
         return reply
 
     async def _process_request(
-        self, request: Request, request_id: str, started: float, known_principal: Principal | None, span: RequestSpan
+        self,
+        request: Request,
+        request_id: str,
+        started_at_seconds: float,
+        known_principal: Principal | None,
+        span: RequestSpan,
     ) -> Reply:
         route, caller, is_versioned = "-", ANONYMOUS, True
         build_error_reply: ErrorReplyBuilder = build_default_error_reply
         try:
             match = self._router.match(request.method, request.path)
             is_versioned = match.endpoint.is_versioned
-            await self._load_group(match.endpoint)
+            await self._load_group_module(match.endpoint)
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
                 request.deprecations.append(match.operation.deprecation)
             async with self._wait_for_admission(request):
                 if known_principal is None:
-                    size_limits.check_request_size(request)
+                    size_limits.check_url_and_header_sizes(request)
                 caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
@@ -161,10 +166,10 @@ class RequestPipeline:
         if is_versioned:
             add_version_header(reply)
         add_deprecation_headers(reply, request.deprecations)
-        _log_request(request, route, caller, reply, self._runtime.monotonic() - started)
+        _log_request(request, route, caller, reply, self._runtime.monotonic() - started_at_seconds)
         return reply
 
-    async def _load_group(self, endpoint: Endpoint) -> None:
+    async def _load_group_module(self, endpoint: Endpoint) -> None:
         """Import the module of an endpoint's group in a worker thread; it takes too long for the event loop."""
         if not endpoint.is_loaded:
             await self._runtime.run_in_thread(endpoint.load_operation)
@@ -175,7 +180,7 @@ class RequestPipeline:
         endpoint = error.endpoint_with_own_error_format
         if endpoint is None:
             return build_default_error_reply(error, request_id, request)
-        await self._load_group(endpoint)
+        await self._load_group_module(endpoint)
         return endpoint.load_operation().build_error_reply(error, request_id, request)
 
     def _wait_for_admission(self, request: Request) -> AbstractAsyncContextManager[None]:
@@ -237,7 +242,7 @@ def _build_failure_reply(
 ) -> Reply:
     """Log an unexpected error, and build the reply 500, which does not contain the error's message."""
     _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
-    record_exception(error)
+    record_exception_on_span(error)
     return build_error_reply(_INTERNAL_ERROR, request_id, request)
 
 
@@ -247,7 +252,7 @@ def _read_request_id(request: Request, runtime: Runtime) -> str:
     return from_header if _REQUEST_ID.fullmatch(from_header) else runtime.new_id()
 
 
-def _log_request(request: Request, route: str, caller: Principal, reply: Reply, seconds: float) -> None:
+def _log_request(request: Request, route: str, caller: Principal, reply: Reply, duration_seconds: float) -> None:
     """Log a processed request, and count a reply 429 or 5xx in the metric of errors."""
     _LOG.info(
         "request",
@@ -255,7 +260,7 @@ def _log_request(request: Request, route: str, caller: Principal, reply: Reply, 
             method=request.method,
             route=route,
             status=reply.status,
-            ms=round(seconds * 1000, 2),
+            ms=round(duration_seconds * 1000, 2),
             principal=caller.member_id,
         ),
     )

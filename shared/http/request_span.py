@@ -37,12 +37,12 @@ class RequestSpan:
         self._span = span
         self._method = method
 
-    def set_operation(self, route: str, operation: str) -> None:
+    def set_operation(self, route: str, operation_name: str) -> None:
         """Set the route template (without leading slash) and the name of the operation."""
         if self._span is not None:
             self._span.update_name(f"{self._method} /{route}")
             self._span.set_attribute("http.route", f"/{route}")
-            self._span.set_attribute("workspace.operation", operation)
+            self._span.set_attribute("workspace.operation", operation_name)
 
     def set_reply(self, reply: Reply) -> None:
         """Set the status and error code of the reply; only server errors mark the span as failed."""
@@ -69,22 +69,22 @@ def open_request_span(request: Request, request_id: str) -> AbstractContextManag
     return _start_span(request, request_id) if is_signal_enabled(Signal.TRACES) else _OFF
 
 
-def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
+def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds_since_start: float) -> None:
     """Record a trace span for a request that the local host rejected before the pipeline could process it.
 
     Args:
         request: rejected request.
         request_id: id of the request.
         reply: error reply to the request.
-        seconds: seconds since the request began.
+        seconds_since_start: seconds since the request began.
     """
     if is_signal_enabled(Signal.TRACES):
-        with _start_span(request, request_id, seconds) as span:
+        with _start_span(request, request_id, seconds_since_start) as span:
             span.set_reply(reply)
 
 
 @contextmanager
-def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
+def _start_span(request: Request, request_id: str, seconds_since_start: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
     nested = find_current_span_context() is not None or _is_traced_by_host(request)
@@ -94,15 +94,15 @@ def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iter
         name,
         None if find_current_span_context() is not None else _extract_parent_context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
-        _build_attributes(request, method, request_id),
-        start_time=time.time_ns() - int(seconds * _NANOSECONDS),
+        _build_span_attributes(request, method, request_id),
+        start_time=time.time_ns() - int(seconds_since_start * _NANOSECONDS),
         record_exception=False,
         set_status_on_exception=False,
     ) as span:
         yield RequestSpan(span, name)
 
 
-def _build_attributes(request: Request, method: str, request_id: str) -> dict[str, Attribute]:
+def _build_span_attributes(request: Request, method: str, request_id: str) -> dict[str, Attribute]:
     attributes: dict[str, Attribute] = {
         "http.request.method": method,
         "url.path": request.path[:LONGEST_PATH],

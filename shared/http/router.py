@@ -8,6 +8,7 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
@@ -34,6 +35,13 @@ class Match:
     def operation(self) -> Operation:
         """The operation; its module is imported at the first use."""
         return self.endpoint.load_operation()
+
+
+class _RouteMatch(NamedTuple):
+    """Route that matches a path: its endpoints by method, and the path parameters by name (None if not UTF-8)."""
+
+    endpoints_by_method: Mapping[str, Endpoint]
+    path_parameters: Mapping[str, str] | None
 
 
 class UnmatchedRequestError(WorkspaceError):
@@ -76,7 +84,7 @@ class Router:
             if endpoint.method in methods:
                 raise ValueError(f"the operation {endpoint.method} /{endpoint.route} is declared twice")
             methods[endpoint.method] = endpoint
-        templates = sorted((route for route in self._routes if "{" in route), key=_compute_route_precedence)
+        templates = sorted((route for route in self._routes if "{" in route), key=_build_route_sort_key)
         self._patterns = [(_compile_route_pattern(route), self._routes[route]) for route in templates]
 
     def match(self, method: str, path: str) -> Match:
@@ -89,7 +97,7 @@ class Router:
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
         other: Endpoint | None = None
-        for methods, parameters in self._iterate_matching_endpoints(_normalise_path(path.removeprefix("/"))):
+        for methods, parameters in self._iterate_matching_routes(_normalise_path(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
                 return Match(endpoint, parameters)
@@ -105,16 +113,14 @@ class Router:
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
 
-    def _iterate_matching_endpoints(
-        self, path: str
-    ) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str] | None]]:
+    def _iterate_matching_routes(self, path: str) -> Iterable[_RouteMatch]:
         literal = self._routes.get(path)
         if literal is not None:
-            yield literal, {}
+            yield _RouteMatch(literal, {})
         for pattern, methods in self._patterns:
             found = pattern.fullmatch(path)
             if found:
-                yield methods, _decode_path_parameters(found.groupdict())
+                yield _RouteMatch(methods, _decode_path_parameters(found.groupdict()))
 
 
 def _normalise_path(path: str) -> str:
@@ -127,7 +133,7 @@ def _decode_character_if_unreserved(encoded: re.Match[str]) -> str:
     return character if character in _UNRESERVED else encoded[0]
 
 
-def _compute_route_precedence(route: str) -> list[tuple[int, str]]:
+def _build_route_sort_key(route: str) -> list[tuple[int, str]]:
     """Return a sort key of a route template; templates that take precedence have smaller keys."""
     return [(0 if "{" not in part else 2 if "{*" in part else 1, part) for part in route.split("/")]
 

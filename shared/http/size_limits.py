@@ -28,12 +28,12 @@ _GZIP_WINDOW: Final = 31
 """Parameter ``wbits`` of zlib for gzip with the largest window."""
 
 
-def compute_header_size(name: str | bytes, value: str | bytes) -> int:
+def count_header_bytes(name: str | bytes, value: str | bytes) -> int:
     """Return the size of a header in bytes, including its separators."""
     return len(name) + len(value) + _SEPARATORS
 
 
-def check_request_size(request: Request) -> None:
+def check_url_and_header_sizes(request: Request) -> None:
     """Reject a request whose URL or headers exceed the limits.
 
     Raises:
@@ -42,7 +42,7 @@ def check_request_size(request: Request) -> None:
     """
     if len(request.path) + len(request.query) + bool(request.query) > MAX_TARGET:
         raise build_target_too_long_error()
-    size = sum(compute_header_size(name, value) for name, value in request.headers.items())
+    size = sum(count_header_bytes(name, value) for name, value in request.headers.items())
     if len(request.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
         raise build_headers_too_large_error()
 
@@ -99,19 +99,19 @@ class _Decoder(Protocol):
         ...
 
 
-def read_encodings(request: Request) -> list[str]:
+def read_content_encodings(request: Request) -> list[str]:
     """Return the content encodings of a request's body in the order of their application, except ``identity``."""
     names = (name.strip().lower() for name in request.headers.get("content-encoding", "").split(","))
     return [name for name in names if name not in {"", "identity"}]
 
 
-def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
+def decode_body(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decode a request body. Call this function in a worker thread, because a small body can become large.
 
     Args:
         body: the encoded bytes.
         encoding: ``gzip`` or ``zstd``.
-        limit: maximum size of the decoded body in bytes.
+        max_bytes: maximum size of the decoded body in bytes.
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``, as soon as the decoded bytes exceed the limit; INVALID
@@ -121,8 +121,8 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
     size = 0
     for part in _iterate_decoded_parts(body, encoding):
         size += len(part)
-        if size > limit:
-            raise build_body_too_large_error(limit)
+        if size > max_bytes:
+            raise build_body_too_large_error(max_bytes)
         parts.append(part)
     return b"".join(parts)
 
@@ -152,9 +152,9 @@ def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
         raise _build_undecodable_error(f"must be valid {encoding} data") from error
 
 
-def build_body_too_large_error(limit: int) -> WorkspaceError:
+def build_body_too_large_error(max_bytes: int) -> WorkspaceError:
     """Build the error for a body that is too large, after decoding if it is encoded."""
-    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {limit} bytes.")
+    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {max_bytes} bytes.")
 
 
 def build_unsupported_encoding_error(supported: list[str]) -> WorkspaceError:

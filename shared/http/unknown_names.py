@@ -53,14 +53,16 @@ def map_accepted_names_to_documented_names(model: type[BaseModel]) -> Mapping[st
     }
 
 
-def build_unknown_parameters_error(names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
+def build_unknown_parameters_error(
+    names: Sequence[str], documented_name_by_known_name: Mapping[str, str]
+) -> WorkspaceError:
     """Build the error for unknown query parameters.
 
     Args:
         names: unknown names in the request.
-        known_names: accepted names (including aliases), each with its documented name.
+        documented_name_by_known_name: accepted names (including aliases), each with its documented name.
     """
-    return _build_unknown_names_error("parameter", names, known_names)
+    return _build_unknown_names_error("parameter", names, documented_name_by_known_name)
 
 
 def build_unknown_arguments_error(names: Sequence[str], known_names: Iterable[str]) -> WorkspaceError:
@@ -135,46 +137,53 @@ def add_unknown_names_header(reply: Reply, names: Iterable[str]) -> None:
         reply.headers[IGNORED] = ", ".join(listed)
 
 
-def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
+def _build_unknown_names_error(
+    kind: str, names: Sequence[str], documented_name_by_known_name: Mapping[str, str]
+) -> WorkspaceError:
     errors = [
-        FieldError(format_name_for_message(name), _format_unknown_name_message(kind, name, known_names, index))
+        FieldError(
+            format_name_for_message(name),
+            _format_unknown_name_message(kind, name, documented_name_by_known_name, index),
+        )
         for index, name in enumerate(names[:MAX_LISTED])
     ]
-    return build_invalid_fields_error(errors, total=len(names))
+    return build_invalid_fields_error(errors, total_count=len(names))
 
 
-def _format_unknown_name_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:
+def _format_unknown_name_message(
+    kind: str, name: str, documented_name_by_known_name: Mapping[str, str], index: int
+) -> str:
     """Build the error message about an unknown parameter or property.
 
     Args:
         kind: kind of the name for the message, for example ``parameter``.
         name: unknown name in the request.
-        known_names: accepted names (including aliases), each with its documented name.
+        documented_name_by_known_name: accepted names (including aliases), each with its documented name.
         index: number of unknown names before this name; a similar known name is suggested for the first names only.
     """
     unknown = f"Unknown {kind} `{format_name_for_message(name)}`"
     if index >= MAX_HINTS:
         return f"{unknown}."
-    if not known_names:
+    if not documented_name_by_known_name:
         return f"{unknown}; no {kind}s are accepted."
-    nearest = find_nearest_name(name, known_names)
+    nearest = find_nearest_name(name, documented_name_by_known_name)
     if nearest is not None:
-        return f"{unknown}; did you mean `{known_names[nearest]}`?"
-    listed = ", ".join(f"`{one}`" for one in dict.fromkeys(known_names.values()))
+        return f"{unknown}; did you mean `{documented_name_by_known_name[nearest]}`?"
+    listed = ", ".join(f"`{one}`" for one in dict.fromkeys(documented_name_by_known_name.values()))
     return f"{unknown}; known: {listed}."
 
 
-def list_accepted_names_of_field(field: str, info: FieldInfo) -> list[str]:
+def list_accepted_names_of_field(field_name: str, field_info: FieldInfo) -> list[str]:
     """Return all names of a model's field that clients may use, beginning with the documented name.
 
     Args:
-        field: name of the attribute.
-        info: pydantic's description of the field.
+        field_name: name of the attribute.
+        field_info: pydantic's description of the field.
     """
-    alias = info.validation_alias
+    alias = field_info.validation_alias
     if isinstance(alias, AliasChoices):
         return [choice for choice in alias.choices if isinstance(choice, str)]
-    return [alias if isinstance(alias, str) else field]
+    return [alias if isinstance(alias, str) else field_name]
 
 
 def _find_model_at_location(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:

@@ -28,7 +28,7 @@ from shared.http.size_limits import (
     build_body_too_large_error,
     build_unsupported_encoding_error,
     decode_body,
-    read_encodings,
+    read_content_encodings,
     reject_missing_chunked_body,
 )
 from shared.http.unknown_names import (
@@ -39,19 +39,19 @@ from shared.http.unknown_names import (
     list_accepted_names_of_field,
     map_accepted_names_to_documented_names,
 )
-from shared.http.versions import check_version
+from shared.http.versions import check_api_version
 from shared.runtime import Runtime
-from shared.text_formats.strict_json import parse_body
+from shared.text_formats.strict_json import parse_json_body
 from shared.timestamps import parse_rfc3339
 from shared.validation.names import MAX_HINTS
 from shared.validation.validation_messages import (
-    find_value,
+    find_value_at_location,
     get_field_location,
     remove_redundant_errors,
     remove_union_tags,
     reword_pydantic_error,
 )
-from shared.validation.value_counts import count_values
+from shared.validation.value_counts import count_json_values
 
 _MAX_READ: Final = 10_000
 """Maximum number of pydantic's errors that are read, because it returns all of them in one call without a pause."""
@@ -67,7 +67,11 @@ _UNPARSED = object()
 
 
 async def build_call_from_request(
-    operation: Operation, principal: Principal, path: Mapping[str, str] | None, request: Request, runtime: Runtime
+    operation: Operation,
+    principal: Principal,
+    path_parameters: Mapping[str, str] | None,
+    request: Request,
+    runtime: Runtime,
 ) -> Call[Any, Any]:
     """Validate a request and build the call for the operation's handler.
 
@@ -77,7 +81,7 @@ async def build_call_from_request(
     Args:
         operation: operation of the request.
         principal: the caller.
-        path: decoded path parameters by name; None if a parameter is not UTF-8.
+        path_parameters: decoded path parameters by name; None if a parameter is not UTF-8.
         request: the request.
         runtime: runs slow work in threads.
 
@@ -92,25 +96,25 @@ async def build_call_from_request(
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
         raise build_body_too_large_error(limit)
-    request = await _decode_request(operation, request, limit, runtime)
-    if path is None:
+    request = await _decode_request_body(operation, request, limit, runtime)
+    if path_parameters is None:
         raise build_invalid_field_error("path", "percent-encoded characters must be UTF-8")
     faults = ValidationErrors()
     if operation.is_versioned:
         with faults.collect_raised_error():
-            check_version(request)
-    sent = await _parse_body(operation, request, faults, runtime)
+            check_api_version(request)
+    sent = await _parse_json_body(operation, request, faults, runtime)
     request.deprecations.extend(iterate_used_deprecations(operation.body, sent))
     values, unknown = _read_known_and_unknown_parameters(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
-        faults.add(build_unknown_parameters_error(unknown, _map_accepted_parameters(operation)))
-    query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
-    sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
+        faults.add(build_unknown_parameters_error(unknown, _map_accepted_to_documented_parameter_names(operation)))
+    query = NoQuery() if operation.query is NoQuery else _validate_value_and_add_errors(operation.query, values, faults)
+    sent = await _copy_without_server_managed_properties(operation, path_parameters, sent, request, faults)
     # Some models check large fields by serialising them in canonical form, which takes time.
     body = await runtime.run_in_thread_if_large(
         len(request.body),
-        _validate_value,
+        _validate_value_and_add_errors,
         operation.body,
         sent,
         faults,
@@ -118,7 +122,7 @@ async def build_call_from_request(
         reject_unknown=rejects,
     )
     reported = (*unknown, *_find_unknown_properties(operation.body, sent)) if reports else ()
-    call = Call(principal, path, query, body, request, unknown=reported)
+    call = Call(principal, path_parameters, query, body, request, unknown=reported)
     if operation.check is not None:
         await operation.check(call, faults)
     faults.raise_all()
@@ -132,23 +136,23 @@ def validate_with_model[M: BaseModel](model: type[M], value: Any) -> M:
         WorkspaceError: INVALID with a list of all invalid properties.
     """
     faults = ValidationErrors()
-    validated: M = _validate_value(model, value, faults)
+    validated: M = _validate_value_and_add_errors(model, value, faults)
     faults.raise_all()
     return validated
 
 
-async def _decode_request(operation: Operation, request: Request, limit: int, runtime: Runtime) -> Request:
+async def _decode_request_body(operation: Operation, request: Request, max_bytes: int, runtime: Runtime) -> Request:
     """Return the request with its body decoded; reject an encoding that the operation does not accept."""
-    encodings = read_encodings(request) if request.body else []
+    encodings = read_content_encodings(request) if request.body else []
     if not encodings:
         return request
     if len(encodings) > 1 or encodings[0] not in operation.content_encodings:
         raise build_unsupported_encoding_error(list(operation.content_encodings))
-    body = await runtime.run_in_thread(decode_body, request.body, encodings[0], limit)
+    body = await runtime.run_in_thread(decode_body, request.body, encodings[0], max_bytes)
     return replace(request, body=body)
 
 
-async def _parse_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
+async def _parse_json_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
     """Return the JSON value of a request's body; an empty object if the body is empty, ignored, or a ``RawBody``.
 
     If the body is not JSON, collect the error and return ``_UNPARSED``.
@@ -156,7 +160,7 @@ async def _parse_body(operation: Operation, request: Request, faults: Validation
     if operation.body is RawBody or not operation.takes_body or (is_body_model(operation.body) and not request.body):
         return {}
     try:
-        return await parse_body(request.body, runtime)
+        return await parse_json_body(request.body, runtime)
     except ValueError as error:
         faults.add(build_invalid_field_error("body", str(error), code="BODY_NOT_JSON"))
         return _UNPARSED
@@ -176,24 +180,24 @@ def _read_known_and_unknown_parameters(
     except ValueError as error:
         faults.add(build_invalid_field_error("query", f"the query string is invalid: {error}"))
         return _UNPARSED, []
-    return _separate_unknown_parameters(operation, pairs, faults)
+    return _separate_known_and_unknown_parameters(operation, pairs, faults)
 
 
-def _map_accepted_parameters(operation: Operation) -> Mapping[str, str]:
+def _map_accepted_to_documented_parameter_names(operation: Operation) -> Mapping[str, str]:
     return {
         **map_accepted_names_to_documented_names(operation.query),
         **{name: name for name in operation.extra_parameters},
     }
 
 
-def _separate_unknown_parameters(
+def _separate_known_and_unknown_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
     """Return the values of known query parameters by name, and the unknown names; collect an error for each repetition.
 
     A name that matches one of the operation's prefixes (``p.*``) is in neither result.
     """
-    accepted = _map_accepted_parameters(operation)
+    accepted = _map_accepted_to_documented_parameter_names(operation)
     prefixes = tuple(name.removesuffix("*") for name in operation.extra_parameters if name.endswith("*"))
     values: dict[str, str] = {}
     present: set[str] = set()
@@ -216,8 +220,12 @@ def _find_unknown_properties(model: Any, request_value: Any) -> list[str]:
     return [name for name in request_value if name not in known] if isinstance(request_value, dict) else []
 
 
-async def _remove_server_managed_properties(
-    operation: Operation, path: Mapping[str, str], request_value: Any, request: Request, faults: ValidationErrors
+async def _copy_without_server_managed_properties(
+    operation: Operation,
+    path_parameters: Mapping[str, str],
+    request_value: Any,
+    request: Request,
+    faults: ValidationErrors,
 ) -> Any:
     """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
@@ -227,7 +235,7 @@ async def _remove_server_managed_properties(
     owned = operation.server_set
     if owned is None or not isinstance(request_value, dict) or owned.names.isdisjoint(request_value):
         return request_value
-    current = await owned.read_current(path)
+    current = await owned.read_current(path_parameters)
     is_outdated = "etag" in owned.names and _has_outdated_condition(request, current.get("etag"))
     errors = [
         FieldError(name, "is read-only; omit it or send the stored value")
@@ -277,7 +285,7 @@ def _get_type_adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _validate_value(
+def _validate_value_and_add_errors(
     model: Any,
     value: Any,
     faults: ValidationErrors,
@@ -314,7 +322,7 @@ def _reject_too_many_values(model: type[BaseModel], value: Any, faults: Validati
     errors = [
         FieldError(name, _describe_broken_size_rule(info, value[name]))
         for name, info in _map_limited_properties(model).items()
-        if count_values(value.get(name), MAX_VALUES) > MAX_VALUES
+        if count_json_values(value.get(name), MAX_VALUES) > MAX_VALUES
     ]
     if len(value) > MAX_VALUES:
         errors.append(FieldError("body", f"must have at most {MAX_VALUES} properties"))
@@ -399,7 +407,12 @@ def _add_pydantic_errors(
     errors = [
         FieldError(
             format_location(location),
-            reword_pydantic_error(error["type"], error["msg"], find_value(value, location), suggest=index < MAX_HINTS),
+            reword_pydantic_error(
+                error["type"],
+                error["msg"],
+                find_value_at_location(value, location),
+                searches_suggestion=index < MAX_HINTS,
+            ),
         )
         for index, error in enumerate(found)
         if error["type"] != _UNKNOWN

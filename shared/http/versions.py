@@ -10,7 +10,7 @@ CURRENT: Final = "2026-12-01"
 SUPPORTED: Final = (CURRENT,)
 
 
-def check_version(request: Request) -> None:
+def check_api_version(request: Request) -> None:
     """Check that the service supports the API version in a request's header; without the header, nothing is checked.
 
     Raises:

@@ -49,20 +49,20 @@ class ReservedId:
 class IdempotencyStore(Protocol):
     """Store of idempotency keys, and of the requests that claim the keys."""
 
-    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
+    async def store_or_get_claim(self, key_hash: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         """Store a request's claim of a key, unless an unexpired claim is stored already; return the stored claim.
 
         Concurrent calls with the same key all get the same claim.
 
         Args:
-            key: hash from :func:`hash_key`.
+            key_hash: hash from :func:`hash_key`.
             new_claim: claim of the current request.
             at: current time.
             forget_before: time before which claims have expired.
         """
         ...
 
-    async def delete_claim(self, key: str, append_id: str) -> None:
+    async def delete_claim(self, key_hash: str, append_id: str) -> None:
         """Delete the claim of an idempotency key if it has this append id.
 
         Do nothing if a later request has claimed the key.
@@ -77,13 +77,15 @@ class IdempotencyKeys:
         self._store = store
         self._runtime = runtime
 
-    async def claim_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> ReservedId:
+    async def claim_append_id(
+        self, caller_id: str, http_method: str, idempotency_key: str, request_bytes: bytes
+    ) -> ReservedId:
         """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:
-            caller: id of the caller; each caller has separate keys.
-            method: HTTP method of the request; each method has separate keys.
-            key: the caller's key; not empty.
+            caller_id: id of the caller; each caller has separate keys.
+            http_method: HTTP method of the request; each method has separate keys.
+            idempotency_key: the caller's key; not empty.
             request_bytes: bytes of all parts of the request that must be equal in a repeated request.
 
         Raises:
@@ -91,28 +93,28 @@ class IdempotencyKeys:
                 UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request.
         """
         name, wanted, at = (
-            hash_key(caller, method, key),
+            hash_key(caller_id, http_method, idempotency_key),
             build_claim(request_bytes, self._runtime.new_id()),
             self._runtime.now(),
         )
-        claim = await self._store.claim(name, wanted, at, at - RETENTION)
+        claim = await self._store.store_or_get_claim(name, wanted, at, at - RETENTION)
         reject_reused_key(claim, wanted)
         return ReservedId(claim.append_id, is_first=claim.append_id == wanted.append_id)
 
-    async def release_key(self, caller: str, method: str, key: str, append_id: str) -> None:
+    async def release_key(self, caller_id: str, http_method: str, idempotency_key: str, append_id: str) -> None:
         """Release the key of a rejected request, which is the first one with the key and has appended nothing."""
-        await self._store.delete_claim(hash_key(caller, method, key), append_id)
+        await self._store.delete_claim(hash_key(caller_id, http_method, idempotency_key), append_id)
 
 
-def hash_key(caller: str, method: str, key: str) -> str:
+def hash_key(caller_id: str, http_method: str, idempotency_key: str) -> str:
     """Return the hash of a caller's idempotency key, which is stored instead of the key.
 
     Raises:
         WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters.
     """
-    if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
+    if not idempotency_key.strip() or len(idempotency_key) > MAX_KEY_LENGTH or not idempotency_key.isprintable():
         raise build_invalid_field_error("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
-    return hashlib.sha256(f"{caller}\n{method}\n{key}".encode()).hexdigest()
+    return hashlib.sha256(f"{caller_id}\n{http_method}\n{idempotency_key}".encode()).hexdigest()
 
 
 def build_claim(request_bytes: bytes, append_id: str) -> Claim:

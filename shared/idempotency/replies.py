@@ -55,13 +55,19 @@ class BeginResult:
 class IdempotentReplyStore(Protocol):
     """Store of the leases and replies of requests with an idempotency key.
 
-    ``name`` is the hash of the key (:func:`shared.idempotency.keys.hash_key`); ``lease_id`` is the id of a lease.
+    ``key_hash`` is the hash of the key (:func:`shared.idempotency.keys.hash_key`); ``lease_id`` is the id of a lease.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, if the store does not respond.
     """
 
     async def claim_and_lease_key(
-        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
+        self,
+        key_hash: str,
+        new_claim: Claim,
+        lease_id: str,
+        at: datetime,
+        lease_until: datetime,
+        forget_before: datetime,
     ) -> BeginResult:
         """Claim an idempotency key for a request, and try to lease the key.
 
@@ -70,7 +76,7 @@ class IdempotentReplyStore(Protocol):
         a different request.
 
         Args:
-            name: hash of the key.
+            key_hash: hash of the key.
             new_claim: claim of the current request.
             lease_id: id of the lease, if the current request gets it.
             at: current time.
@@ -79,18 +85,18 @@ class IdempotentReplyStore(Protocol):
         """
         ...
 
-    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
+    async def renew_lease(self, key_hash: str, lease_id: str, lease_until: datetime) -> None:
         """Extend the lease of an idempotency key; do nothing if the caller no longer holds the lease."""
         ...
 
-    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
+    async def try_save_reply(self, key_hash: str, lease_id: str, encrypted_reply: bytes) -> bool:
         """Store the encrypted reply of a request; return False if another process has taken the lease meanwhile."""
         ...
 
-    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
+    async def release_lease(self, key_hash: str, lease_id: str, *, deletes_claim: bool) -> None:
         """End the caller's lease of an idempotency key; do nothing if the lease has passed to another caller.
 
-        With ``forget``, also delete the claim.
+        With ``deletes_claim``, also delete the claim.
         """
         ...
 
@@ -107,15 +113,17 @@ class IdempotentReplies:
         self._store = store
         self._runtime = runtime
 
-    async def run_once(self, caller: str, method: str, key: str, request_bytes: bytes, handle_request: Work) -> bytes:
+    async def run_once_and_get_reply(
+        self, caller_id: str, http_method: str, idempotency_key: str, request_bytes: bytes, handle_request: Work
+    ) -> bytes:
         """Call ``handle_request`` for the first request with an idempotency key.
 
         Return the stored reply for each repeated request.
 
         Args:
-            caller: id of the caller; each caller has separate keys.
-            method: HTTP method of the request; each method has separate keys.
-            key: the caller's key; not empty.
+            caller_id: id of the caller; each caller has separate keys.
+            http_method: HTTP method of the request; each method has separate keys.
+            idempotency_key: the caller's key; not empty.
             request_bytes: bytes of all parts of the request that must be equal in a repeated request.
             handle_request: does the work and returns the reply. Its argument is an id that stays the same if the work
                 is repeated after a crash; the work must be idempotent for an id.
@@ -126,8 +134,11 @@ class IdempotentReplies:
                 ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If the first
                 request with the key is rejected, the caller may use the key again.
         """
-        name, wanted = hash_key(caller, method, key), build_claim(request_bytes, self._runtime.new_id())
-        secret = f"{caller}\n{key}"
+        name, wanted = (
+            hash_key(caller_id, http_method, idempotency_key),
+            build_claim(request_bytes, self._runtime.new_id()),
+        )
+        secret = f"{caller_id}\n{idempotency_key}"
         deadline = self._runtime.monotonic() + WAIT_SECONDS
         while self._runtime.monotonic() < deadline:
             lease, at = self._runtime.new_id(), self._runtime.now()
@@ -137,10 +148,10 @@ class IdempotentReplies:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
                 is_first = begun.claim.append_id == wanted.append_id
-                reply = await self._run_under_lease(
+                reply = await self._handle_request_under_lease(
                     name, lease, begun.claim.append_id, handle_request, is_first=is_first
                 )
-                if await self._store.save_reply(
+                if await self._store.try_save_reply(
                     name, lease, await self._runtime.run_in_thread(self._encrypt_reply, reply, secret, name)
                 ):
                     return reply
@@ -149,38 +160,40 @@ class IdempotentReplies:
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 
-    async def derive_secret_seed(self, caller: str, key: str, append_id: str) -> bytes:
+    async def derive_secret_seed(self, caller_id: str, idempotency_key: str, append_id: str) -> bytes:
         """Derive 32 secret bytes, the same in every attempt of a request.
 
         Only a caller who has the idempotency key can compute these bytes.
 
         Args:
-            caller: id of the caller.
-            key: the caller's idempotency key.
-            append_id: argument of the work in :meth:`run_once`.
+            caller_id: id of the caller.
+            idempotency_key: the caller's idempotency key.
+            append_id: argument of the work in :meth:`run_once_and_get_reply`.
         """
-        return await self._runtime.run_in_thread(_derive_key, f"{caller}\n{key}", append_id.encode())
+        return await self._runtime.run_in_thread(
+            _derive_secret_bytes, f"{caller_id}\n{idempotency_key}", append_id.encode()
+        )
 
-    async def _run_under_lease(
-        self, name: str, lease: str, append_id: str, handle_request: Work, *, is_first: bool
+    async def _handle_request_under_lease(
+        self, key_hash: str, lease_id: str, append_id: str, handle_request: Work, *, is_first: bool
     ) -> bytes:
         try:
-            async with self._renew_lease_until_done(name, lease):
+            async with self._renew_lease_until_done(key_hash, lease_id):
                 return await handle_request(append_id)
         except BaseException as error:
             # An earlier attempt with the key has possibly done the work.
             nothing_done = is_first and isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
             with contextlib.suppress(WorkspaceError):
-                await self._store.release_lease(name, lease, forget=nothing_done)
+                await self._store.release_lease(key_hash, lease_id, deletes_claim=nothing_done)
             raise
 
     @asynccontextmanager
-    async def _renew_lease_until_done(self, name: str, lease: str) -> AsyncIterator[None]:
+    async def _renew_lease_until_done(self, key_hash: str, lease_id: str) -> AsyncIterator[None]:
         async def renew_repeatedly() -> None:
             while True:
                 await self._runtime.sleep(LEASE.total_seconds() / 4)
                 with contextlib.suppress(WorkspaceError):
-                    await self._store.renew_lease(name, lease, self._runtime.now() + LEASE)
+                    await self._store.renew_lease(key_hash, lease_id, self._runtime.now() + LEASE)
 
         task = asyncio.create_task(renew_repeatedly())
         try:
@@ -188,21 +201,21 @@ class IdempotentReplies:
         finally:
             task.cancel()
 
-    def _encrypt_reply(self, reply: bytes, secret: str, name: str) -> bytes:
+    def _encrypt_reply(self, reply: bytes, secret: str, key_hash: str) -> bytes:
         salt, nonce = self._runtime.random_bytes(_SALT_BYTES), self._runtime.random_bytes(_NONCE_BYTES)
-        return salt + nonce + AESGCM(_derive_key(secret, salt)).encrypt(nonce, reply, name.encode())
+        return salt + nonce + AESGCM(_derive_secret_bytes(secret, salt)).encrypt(nonce, reply, key_hash.encode())
 
 
-def _decrypt_reply(encrypted: bytes, secret: str, name: str) -> bytes:
+def _decrypt_reply(encrypted: bytes, secret: str, key_hash: str) -> bytes:
     salt, nonce = encrypted[:_SALT_BYTES], encrypted[_SALT_BYTES:][:_NONCE_BYTES]
     text = encrypted[_SALT_BYTES + _NONCE_BYTES :]
     try:
-        return AESGCM(_derive_key(secret, salt)).decrypt(nonce, text, name.encode())
+        return AESGCM(_derive_secret_bytes(secret, salt)).decrypt(nonce, text, key_hash.encode())
     except InvalidTag as error:
         detail = "The reply that is stored for this Idempotency-Key cannot be decrypted."
         raise WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail) from error
 
 
-def _derive_key(secret: str, salt: bytes) -> bytes:
+def _derive_secret_bytes(secret: str, salt: bytes) -> bytes:
     # A caller's key can be easy to guess, so each guess must cost memory and time (RFC 7914).
     return hashlib.scrypt(secret.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)

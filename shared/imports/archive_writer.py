@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -15,23 +15,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shared.cold_data.concurrent_calls import call_for_each
-from shared.cold_data.engine import build_parquet_source, open_engine, quote_text
+from shared.cold_data.engine import build_read_parquet_sql, open_engine, quote_sql_text
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
-from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
+from shared.cold_data.names import SequenceRange, build_batch_blob_name, build_hour_folder
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
 from shared.cold_data.tables import (
     COLUMNS,
     BlobSummary,
     build_archive_schema,
-    measure_longest_row,
+    measure_longest_row_bytes,
     open_parquet_writer,
-    split_row_groups,
+    split_into_row_groups,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.imports.step_rows import SCHEMA
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import to_microseconds
+from shared.timestamps import to_unix_microseconds
 
 if TYPE_CHECKING:
     import duckdb
@@ -69,8 +69,11 @@ class ImportSource:
         return f"import{self.job_id}"
 
 
-type UnstoredBlob = tuple[str, bytes]
-"""Name and content of an archive blob that is not stored yet."""
+class UnstoredBlob(NamedTuple):
+    """Archive blob that is not stored yet."""
+
+    name: str
+    content: bytes
 
 
 class HistoryArchive:
@@ -87,16 +90,16 @@ class HistoryArchive:
         self._scratch = scratch
         self._runtime = runtime
 
-    async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+    async def select_new_messages(self, source: ImportSource, first_row_number: int, messages: pa.Table) -> pa.Table:
         """Return the messages whose ids are not in the archive yet, one message for each id.
 
         The messages are those of one step (part of the imported file). Their ids are compared with the stored ids of
         the same connection in the hours of the messages.
 
         Args:
-            source: the import. Its own rows from ``first_row`` on are treated as not stored, because an earlier attempt
-                of the same step may have stored them.
-            first_row: number of the first row of the step, in the file.
+            source: the import. Its own rows from ``first_row_number`` on are treated as not stored, because an earlier
+                attempt of the same step may have stored them.
+            first_row_number: number of the first row of the step, in the file.
             messages: messages of the step.
 
         Raises:
@@ -104,15 +107,15 @@ class HistoryArchive:
         """
         if not messages.num_rows:
             return messages
-        wanted = await self._runtime.run_in_thread(_compute_hours, messages)
+        wanted = await self._runtime.run_in_thread(_compute_hour_starts, messages)
         hours = await list_hours(self._store, source.connection, min(wanted), max(wanted) + _HOUR, wanted)
         async with self._runtime.open_scratch_folder(self._scratch, "import-") as folder:
-            files = await self._download_hours(hours, folder)
+            files = await self._download_blobs_of_hours(hours, folder)
             return await self._runtime.run_in_thread(
-                _remove_duplicates, messages, files, folder, source.partition, first_row
+                _remove_stored_messages, messages, files, folder, source.partition, first_row_number
             )
 
-    async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
+    async def build_blobs_unless_too_many(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
         """Build the blobs that :meth:`store_messages` stores, one for each hour of the messages.
 
         Return None if there are too many hours to keep all blobs in memory; :meth:`store_messages` then builds them.
@@ -134,7 +137,7 @@ class HistoryArchive:
         Args:
             source: the import.
             messages: messages of a step (part of the imported file); not used if ``blobs`` is given.
-            blobs: result of :meth:`build_blobs` for the same import and messages.
+            blobs: result of :meth:`build_blobs_unless_too_many` for the same import and messages.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -155,18 +158,18 @@ class HistoryArchive:
             if result is not None:
                 raise result
 
-    async def _download_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
+    async def _download_blobs_of_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
         """Download the archive blobs of the given hours to a local folder; return the files."""
-        await self._runtime.run_in_thread(require_scratch_space, folder, sum(hour.size for hour in hours))
+        await self._runtime.run_in_thread(require_scratch_space, folder, sum(hour.compressed_bytes for hour in hours))
 
-        async def download_numbered_hour(numbered: tuple[int, ArchiveHour]) -> list[Path]:
-            number, hour = numbered
-            return await self._download_hour(hour, folder / str(number))
+        async def download_numbered_hour(number_and_hour: tuple[int, ArchiveHour]) -> list[Path]:
+            number, hour = number_and_hour
+            return await self._download_blobs_of_hour(hour, folder / str(number))
 
         found = await call_for_each(download_numbered_hour, enumerate(hours), _CONCURRENT)
         return [file for files in found for file in files]
 
-    async def _download_hour(self, hour: ArchiveHour, folder: Path) -> list[Path]:
+    async def _download_blobs_of_hour(self, hour: ArchiveHour, folder: Path) -> list[Path]:
         """Download the archive blobs of an hour; list them again if compaction deletes one of them meanwhile."""
         for attempt in range(_MAX_ATTEMPTS):
             target = folder / str(attempt)
@@ -183,12 +186,12 @@ class HistoryArchive:
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)
 
 
-def _compute_hours(messages: pa.Table) -> set[datetime]:
+def _compute_hour_starts(messages: pa.Table) -> set[datetime]:
     """Return the starts of the hours that contain the time of at least one of the imported messages."""
-    return {_EPOCH + number * _HOUR for number in _compute_hour_numbers(messages).unique().to_pylist()}
+    return {_EPOCH + number * _HOUR for number in _compute_hours_since_1970(messages).unique().to_pylist()}
 
 
-def _compute_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:
+def _compute_hours_since_1970(messages: pa.Table) -> pa.ChunkedArray:
     """Return the hour of each message, as the number of hours since 1970."""
     # Arrow's function that rounds times down takes forty times as long as integer arithmetic.
     microseconds = messages.column("timestamp").cast(pa.int64())
@@ -197,18 +200,18 @@ def _compute_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:
     return pc.subtract(pc.divide(positive, _HOUR_MICROSECONDS), _HOURS_BEFORE_EPOCH)
 
 
-def _remove_duplicates(
-    messages: pa.Table, files: Sequence[Path], folder: Path, partition: str, first_row: int
+def _remove_stored_messages(
+    messages: pa.Table, archive_files: Sequence[Path], scratch_folder: Path, own_partition: str, first_row_number: int
 ) -> pa.Table:
-    engine = open_engine(folder)
+    engine = open_engine(scratch_folder)
     try:
         engine.register("messages", messages.select(["number", "message_id"]))
-        if _has_only_new_ids(engine, files):
+        if _has_only_new_ids(engine, archive_files):
             return messages
         query = "SELECT min(number) AS number, message_id FROM messages GROUP BY message_id"
-        if files:
-            own = f'"partition" = {quote_text(partition)} AND "sequence" >= {first_row}'
-            stored = f"SELECT message_id FROM {build_parquet_source(files)} WHERE NOT ({own})"  # noqa: S608  quoted
+        if archive_files:
+            own = f'"partition" = {quote_sql_text(own_partition)} AND "sequence" >= {first_row_number}'
+            stored = f"SELECT message_id FROM {build_read_parquet_sql(archive_files)} WHERE NOT ({own})"  # noqa: S608  quoted
             query = f"SELECT number FROM ({query}) ANTI JOIN ({stored}) USING (message_id)"  # noqa: S608  as above
         numbers = engine.sql(f"SELECT number FROM ({query}) ORDER BY number").to_arrow_table()  # noqa: S608  as above
     finally:
@@ -218,7 +221,7 @@ def _remove_duplicates(
     return messages.filter(pc.is_in(messages.column("number"), numbers.column("number").combine_chunks()))
 
 
-def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> bool:
+def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", archive_files: Sequence[Path]) -> bool:
     """Return True if the ids in table ``messages`` certainly differ from each other and from those in the files.
 
     The function compares hashes, which takes half the time of comparing ids. If two hashes are equal, the result is
@@ -226,9 +229,9 @@ def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]
     """
     query = "SELECT count(*) = count(DISTINCT hash(message_id)) FROM messages"
     [(are_different,)] = engine.execute(query).fetchall()
-    if not are_different or not files:
+    if not are_different or not archive_files:
         return bool(are_different)
-    stored = f"SELECT hash(message_id) AS id_hash FROM {build_parquet_source(files)}"  # noqa: S608  quoted
+    stored = f"SELECT hash(message_id) AS id_hash FROM {build_read_parquet_sql(archive_files)}"  # noqa: S608  quoted
     new = "SELECT hash(message_id) AS id_hash FROM messages"
     [(repeated,)] = engine.execute(f"SELECT count(*) FROM ({stored}) SEMI JOIN ({new}) USING (id_hash)").fetchall()  # noqa: S608  as above
     return not repeated
@@ -242,10 +245,10 @@ def _split_messages_by_hour(messages: pa.Table) -> Iterator[tuple[datetime, pa.T
     """
     if not messages.num_rows:
         return iter(())
-    if not _is_sorted(messages):
+    if not _is_sorted_by_time(messages):
         messages = messages.sort_by([("timestamp", "ascending"), ("number", "ascending")])
     # The texts of the messages are not combined, because a copy of them takes long.
-    encoded = pc.run_end_encode(_compute_hour_numbers(messages).combine_chunks())
+    encoded = pc.run_end_encode(_compute_hours_since_1970(messages).combine_chunks())
     starts = [0, *encoded.run_ends.to_pylist()[:-1]]
     return (
         (_EPOCH + number * _HOUR, messages.slice(start, end - start))
@@ -253,24 +256,24 @@ def _split_messages_by_hour(messages: pa.Table) -> Iterator[tuple[datetime, pa.T
     )
 
 
-def _is_sorted(messages: pa.Table) -> bool:
+def _is_sorted_by_time(messages: pa.Table) -> bool:
     """Return whether imported messages are already sorted by time and number, so that no sorting is necessary."""
     pairs = [(column.slice(0, len(column) - 1), column.slice(1)) for column in messages.select(["timestamp", "number"])]
     return all(pc.all(pc.less_equal(earlier, later)).as_py() for earlier, later in pairs)
 
 
-def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> tuple[str, bytes]:
-    """Build the archive blob with the imported messages of one hour; return its name and its content."""
+def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> UnstoredBlob:
+    """Build the archive blob with the imported messages of one hour."""
     rows = pa.table(_build_columns(source, messages), schema=build_archive_schema())
-    enqueued = to_microseconds(source.ingested_at)
+    enqueued = to_unix_microseconds(source.ingested_at)
     numbers = pc.min_max(messages.column("number")).as_py()
-    summary = BlobSummary(rows.num_rows, 0, enqueued, enqueued, longest=measure_longest_row(rows))
+    summary = BlobSummary(rows.num_rows, 0, enqueued, enqueued, longest=measure_longest_row_bytes(rows))
     target = io.BytesIO()
     with open_parquet_writer(target, summary) as file:
-        for group in split_row_groups(rows):
+        for group in split_into_row_groups(rows):
             file.write_table(group, row_group_size=group.num_rows)
-    name = build_batch_name(SequenceRange(source.partition, numbers["min"], numbers["max"]))
-    return build_hour_folder(source.connection, hour) + name, target.getvalue()
+    name = build_batch_blob_name(SequenceRange(source.partition, numbers["min"], numbers["max"]))
+    return UnstoredBlob(build_hour_folder(source.connection, hour) + name, target.getvalue())
 
 
 def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | pa.ChunkedArray]:

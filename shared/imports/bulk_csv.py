@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from shared.catalog.models import TimestampFormat
-from shared.cold_data.engine import quote_text
+from shared.cold_data.engine import quote_sql_text
 from shared.imports.row_mapping import RowMapper
-from shared.timestamps import to_microseconds
+from shared.timestamps import to_unix_microseconds
 
 if TYPE_CHECKING:
     import duckdb
@@ -150,23 +150,23 @@ class BulkConverter:
         # In these columns most cells differ, so that a search for distinct cells has no use.
         self._varied = set[str]()
 
-    def convert(self, text: bytes, first_row: int) -> BulkRows | None:
+    def try_convert(self, text: bytes, first_row_number: int) -> BulkRows | None:
         """Convert complete CSV lines; return None if a line has a wrong number of cells or is not UTF-8.
 
         Args:
             text: plain CSV text without the header.
-            first_row: number of the text's first row in the file.
+            first_row_number: number of the text's first row in the file.
         """
-        table = self._parse_csv_text(text)
+        table = self._try_parse_csv_text(text)
         if table is None:
             return None
-        values = self._convert_cells(table)
+        values = self._convert_cells_to_value_columns(table)
         converted = self._run_query_on_table(self._row_query, "converted", values)
         device_ids = values.column("device_id")
         certain = self._mark_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
         messages = pa.table(
             {
-                "number": _build_row_numbers(first_row, table.num_rows),
+                "number": _build_row_numbers(first_row_number, table.num_rows),
                 "timestamp": values.column("instant").cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
                 "device_id": device_ids,
                 "message_id": converted.column("message_id"),
@@ -176,18 +176,20 @@ class BulkConverter:
         if pc.all(certain).as_py():
             return BulkRows(table.num_rows, messages, {})
         return BulkRows(
-            table.num_rows, messages.filter(certain), self._map_uncertain_rows_to_cells(table, certain, first_row)
+            table.num_rows,
+            messages.filter(certain),
+            self._map_uncertain_rows_to_cells(table, certain, first_row_number),
         )
 
-    def _run_query_on_table(self, query: str, name: str, table: pa.Table) -> pa.Table:
-        """Run an SQL query on a table, which the query calls ``name``; the result has the row order of the table."""
-        self._engine.register(name, table)
+    def _run_query_on_table(self, query: str, table_name: str, table: pa.Table) -> pa.Table:
+        """Run an SQL query on a table, which the query calls ``table_name``; the result has the table's row order."""
+        self._engine.register(table_name, table)
         try:
             return self._engine.sql(query).to_arrow_table()
         finally:
-            self._engine.unregister(name)
+            self._engine.unregister(table_name)
 
-    def _convert_cells(self, table: pa.Table) -> pa.Table:
+    def _convert_cells_to_value_columns(self, table: pa.Table) -> pa.Table:
         """Compute the columns ``self._values`` (time, ids, payload properties) from a table with the file's cells."""
         distinct: dict[str, pa.Array] = {}
         indices: dict[str, pa.Array] = {}
@@ -218,7 +220,7 @@ class BulkConverter:
             columns[name] = values if default is None else values.fill_null(default)
         return pa.table(columns)
 
-    def _parse_csv_text(self, text: bytes) -> pa.Table | None:
+    def _try_parse_csv_text(self, text: bytes) -> pa.Table | None:
         is_valid = True
 
         def handle_invalid_row(_: object) -> str:
@@ -258,7 +260,7 @@ class BulkConverter:
 
         ``RowMapper`` converts the other rows again.
         """
-        certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
+        certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_unix_microseconds(self._mapper.latest)))
         certain = pc.and_(certain, pc.is_valid(payloads))
         device_check = self._mapper.device_check
         if device_check is not None:
@@ -267,20 +269,23 @@ class BulkConverter:
         return pc.fill_null(certain, fill_value=False)
 
     def _map_uncertain_rows_to_cells(
-        self, table: pa.Table, certain: pa.ChunkedArray, first_row: int
+        self, table: pa.Table, is_certain_row: pa.ChunkedArray, first_row_number: int
     ) -> dict[int, list[str]]:
-        numbers = pc.indices_nonzero(pc.invert(certain)).to_pylist()
+        numbers = pc.indices_nonzero(pc.invert(is_certain_row)).to_pylist()
         if not numbers:
             return {}
         rows = table.take(pa.array(numbers, pa.int64()))
         cells = zip(
             *(rows.column(name).cast(pa.string()).fill_null("").to_pylist() for name in self._names), strict=True
         )
-        return {first_row + number: list(row) for number, row in zip(numbers, cells, strict=True)}
+        return {first_row_number + number: list(row) for number, row in zip(numbers, cells, strict=True)}
 
     def _build_time_columns(self) -> list[ValueColumn]:
         """Return the columns with the time: in microseconds, and as the text from which message ids are derived."""
-        cell, instant = self._get_internal_column_name(self._mapper.mapping.timestamp), self._build_instant_sql()
+        cell, instant = (
+            self._get_internal_column_name(self._mapper.mapping.timestamp),
+            self._build_instant_microseconds_sql(),
+        )
         text = f"""strftime(make_timestamp({instant}), '%Y-%m-%dT%H:%M:%S.%fZ') || '",'"""
         return [ValueColumn("instant", cell, instant), ValueColumn("time_text", cell, text)]
 
@@ -292,7 +297,7 @@ class BulkConverter:
         lookup, text = self._mapper.connection, json.dumps(self._mapper.connection, ensure_ascii=False) + ',"'
         device = self._get_internal_column_name(self._mapper.mapping.device)
         own_id = self._get_internal_column_name(self._mapper.mapping.message_id)
-        device_id = f"CASE WHEN trim({device}) = '' THEN {quote_text(lookup)} ELSE {_build_id_sql(device)} END"
+        device_id = f"CASE WHEN trim({device}) = '' THEN {quote_sql_text(lookup)} ELSE {_build_id_sql(device)} END"
         values = [
             ValueColumn("device_id", device, device_id if device else "NULL", lookup),
             ValueColumn("device_text", device, f"to_json({device_id})::VARCHAR || ',\"'" if device else "NULL", text),
@@ -313,7 +318,7 @@ class BulkConverter:
         members = []
         for number, name in enumerate(sorted(names)):
             cell = self._get_internal_column_name(name)
-            sql = f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_json_value_sql(cell)}"
+            sql = f"{quote_sql_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_json_value_sql(cell)}"
             members.append(ValueColumn(f"member{number}", cell, sql))
         return members
 
@@ -321,7 +326,7 @@ class BulkConverter:
         """Return SQL that builds payloads and message ids from the columns ``self._values``."""
         names = ", ".join(each.name for each in self._members)
         payload = f"concat('{{', concat_ws(',', {names}), '}}')" if names else "'{}'"
-        start = quote_text("[" + json.dumps(self._mapper.connection, ensure_ascii=False) + ",")
+        start = quote_sql_text("[" + json.dumps(self._mapper.connection, ensure_ascii=False) + ",")
         message_id = f"sha256(concat({start}, device_text, time_text, payload, ']'))[:32]"
         is_certain = f"NOT contains(payload, {_UNCERTAIN}) AND strlen(payload) <= {_LONGEST_PAYLOAD}"
         is_certain += f" AND device_id <> {_UNCERTAIN}"
@@ -336,7 +341,7 @@ class BulkConverter:
     def _get_internal_column_name(self, column: str) -> str:
         return self._names[list(self._columns).index(column)] if column else ""
 
-    def _build_instant_sql(self) -> str:
+    def _build_instant_microseconds_sql(self) -> str:
         cell, mapping = self._get_internal_column_name(self._mapper.mapping.timestamp), self._mapper.mapping
         if mapping.timestamp_format is not TimestampFormat.RFC3339:
             digits = 6 if mapping.timestamp_format is TimestampFormat.EPOCH_SECONDS else 3
@@ -348,19 +353,19 @@ class BulkConverter:
             instant += f" WHEN regexp_full_match({cell}, '{_LOCAL}') THEN epoch_us(TRY_CAST({cell} AS TIMESTAMP))"
         return instant + " END"
 
-    def _build_json_value_sql(self, cell: str) -> str:
+    def _build_json_value_sql(self, cell_column: str) -> str:
         """Return SQL that converts a cell to JSON text, or to null if the cell is blank."""
-        number, is_candidate = cell, "true"
+        number, is_candidate = cell_column, "true"
         if self._mapper.mapping.decimal == ",":
-            number, is_candidate = f"replace({cell}, ',', '.')", f"NOT contains({cell}, '.')"
+            number, is_candidate = f"replace({cell_column}, ',', '.')", f"NOT contains({cell_column}, '.')"
         is_short = f"{number} NOT LIKE '%0.0000%' AND {number} <> '-0' AND regexp_full_match({number}, '{_DECIMAL}')"
         is_long_number = f"contains({number}, '.') AND regexp_full_match({number}, '{_NUMBER}')"
-        text = f"replace({cell}, '\\', '\\\\')"
+        text = f"replace({cell_column}, '\\', '\\\\')"
         return (
-            f"CASE WHEN {cell} IS NULL THEN NULL WHEN {is_candidate} AND {is_short} THEN {number} "
+            f"CASE WHEN {cell_column} IS NULL THEN NULL WHEN {is_candidate} AND {is_short} THEN {number} "
             f"WHEN {is_candidate} AND {is_long_number} THEN CAST(CAST({number} AS DOUBLE) AS VARCHAR) "
             f"WHEN {is_candidate} AND regexp_full_match({number}, '{_NUMBER_LIKE}') THEN {_UNCERTAIN} "
-            f"""WHEN trim({cell}) = '' THEN NULL ELSE '"' || {text} || '"' END"""
+            f"""WHEN trim({cell_column}) = '' THEN NULL ELSE '"' || {text} || '"' END"""
         )
 
 
@@ -372,6 +377,6 @@ def _extend_with_nulls(values: pa.Array, length: int) -> pa.Array:
     return pa.concat_arrays([values, pa.nulls(length - len(values), values.type)]) if len(values) < length else values
 
 
-def _build_id_sql(cell: str) -> str:
+def _build_id_sql(cell_column: str) -> str:
     """Build the SQL expression for the id in a cell; for an id that is too long, its value is ``_UNCERTAIN``."""
-    return f"CASE WHEN length({cell}) > 256 THEN {_UNCERTAIN} ELSE {cell} END"
+    return f"CASE WHEN length({cell_column}) > 256 THEN {_UNCERTAIN} ELSE {cell_column} END"

@@ -48,7 +48,7 @@ class CsvReader:
         self._encoding: TextEncoding = detect_encoding(head)
         is_whole_file = len(head) >= source.size
         text = self._encoding.to_utf8(head[self._encoding.start :], is_last=is_whole_file)
-        header_size = self._read_columns_and_header_size(text, is_whole_file=is_whole_file)
+        header_size = self._read_columns_and_return_header_bytes(text, is_whole_file=is_whole_file)
         self._first = self._encoding.start + header_size
 
     @property
@@ -56,37 +56,37 @@ class CsvReader:
         """Names of the file's columns."""
         return self._columns
 
-    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+    def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
 
         Args:
             position: byte position in the file at which the step starts; 0 for the first step.
-            first_row: number of the step's first row in the file, from 1.
+            first_row_number: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows, for which lines that can be one row or several rows count as one; None for
                 the usual size of a step.
         """
         start = max(position, self._first)
         if start >= self._source.size:
             return None
-        if max_rows is None and (step := self._read_step_in_bulk(start, first_row)) is not None:
+        if max_rows is None and (step := self._try_read_step_in_bulk(start, first_row_number)) is not None:
             return step
         step_bytes = STEP_BYTES if self._encoding.name == "utf-8" else 2 * STEP_BYTES
         raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw, is_last=is_last)
         width = len(self._columns)
-        records = CsvRecords(text, self._delimiter, width=width, is_row=self._is_row, is_last=is_last)
-        collector = self._convert_records(records, first_row, max_rows)
-        end = records.end
+        records = CsvRecords(text, self._delimiter, width=width, is_row=self._can_be_row, is_last=is_last)
+        collector = self._convert_records(records, first_row_number, max_rows)
+        end = records.end_offset
         if not end and not is_last:
-            detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
+            detail = f"Row {first_row_number} has more than {len(raw)} bytes. Each row must end with a line break."
             raise FileRejectedError(detail)
         # At the end of the file, the text of an incomplete character has another size.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
-        rows = collector.number - first_row + 1
-        return StepRows(start + used, rows, collector.build_table(), collector.rejected)
+        rows = collector.number - first_row_number + 1
+        return StepRows(start + used, rows, collector.build_message_table(), collector.rejected)
 
-    def _read_step_in_bulk(self, start: int, first_row: int) -> StepRows | None:
+    def _try_read_step_in_bulk(self, start: int, first_row_number: int) -> StepRows | None:
         """Convert a step in bulk; return None if its rows must be converted one by one."""
         if (
             self._encoding.name != "utf-8"
@@ -102,30 +102,32 @@ class CsvReader:
             return None
         if self._bulk is None:
             self._bulk = BulkConverter(self._columns, self._mapper, open_conversion_engine())
-        found = self._bulk.convert(text, first_row)
+        found = self._bulk.try_convert(text, first_row_number)
         if found is None:
             return None
-        collector = RowCollector(first_row - 1)
+        collector = RowCollector(first_row_number - 1)
         for number, cells in found.others.items():
             collector.number = number
             self._convert_row(cells, self._delimiter.join(cells), collector)
-        messages = pa.concat_tables([found.messages, collector.build_table()]) if found.others else found.messages
+        messages = (
+            pa.concat_tables([found.messages, collector.build_message_table()]) if found.others else found.messages
+        )
         return StepRows(start + len(text), found.rows, messages, collector.rejected)
 
-    def _is_row(self, cells: list[str]) -> bool:
+    def _can_be_row(self, cells: list[str]) -> bool:
         """Return whether the cells of one line can be a row: the header's number of cells, with a valid time."""
         if len(cells) != len(self._columns):
             return False
         return self._mapper.is_time(cells[self._columns.index(self._mapper.mapping.timestamp)])
 
-    def _convert_row(self, cells: Sequence[str], record: str, collector: RowCollector) -> None:
+    def _convert_row(self, cells: Sequence[str], record_text: str, collector: RowCollector) -> None:
         try:
-            collector.add(self._mapper.convert_row(dict(zip(self._columns, cells, strict=True))))
+            collector.add_message(self._mapper.convert_row(dict(zip(self._columns, cells, strict=True))))
         except ValueError as error:
-            collector.reject(str(error), record)
+            collector.reject_row(str(error), record_text)
 
-    def _convert_records(self, records: CsvRecords, first_row: int, max_rows: int | None) -> RowCollector:
-        collector = RowCollector(first_row - 1)
+    def _convert_records(self, records: CsvRecords, first_row_number: int, max_rows: int | None) -> RowCollector:
+        collector = RowCollector(first_row_number - 1)
         for cells, fault, record, is_ambiguous in islice(records, max_rows):
             if is_ambiguous:
                 _reject_each_line(fault, record, collector)
@@ -134,20 +136,20 @@ class CsvReader:
             if cells is not None and len(cells) != len(self._columns):
                 fault = f"The row has {len(cells)} cells; the header has {len(self._columns)}."  # noqa: PLW2901
             if fault or cells is None:
-                collector.reject(fault, record)
+                collector.reject_row(fault, record)
                 continue
             self._convert_row(cells, record, collector)
         return collector
 
-    def _read_columns_and_header_size(self, head: bytes, *, is_whole_file: bool) -> int:
+    def _read_columns_and_return_header_bytes(self, file_start: bytes, *, is_whole_file: bool) -> int:
         """Read the column names from the start of the file; return the size of the header in bytes."""
-        records = CsvRecords(head, self._delimiter, is_last=is_whole_file)
+        records = CsvRecords(file_start, self._delimiter, is_last=is_whole_file)
         record = next(iter(records), None)
-        header = head[: records.end] or head
+        header = file_start[: records.end_offset] or file_start
         if _LONE_CARRIAGE_RETURN.search(remove_quoted_cells(header, self._delimiter)):
             rule = "lines must end with a line feed, or with a carriage return and a line feed"
             raise FileRejectedError(f"The header has a carriage return without a line feed; {rule}.")
-        if not records.end and not is_whole_file:
+        if not records.end_offset and not is_whole_file:
             raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")
         if record is None or _EMPTY_LINE.match(header):
             raise FileRejectedError("The first line must be a header with the names of the columns.")
@@ -158,32 +160,32 @@ class CsvReader:
             raise FileRejectedError(f"The header has a quote that is not closed in its line; {rule}.")
         names = [name.strip() for name in record.cells]
         self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
-        self._check_header(record.text)
+        self._require_mapped_columns_in_header(record.text)
         return self._encoding.count_file_bytes(header)
 
-    def _has_line_with_time(self, name: str) -> bool:
+    def _has_line_with_time(self, column_name: str) -> bool:
         """Return whether a column name has a line, other than the first, with several cells and a valid time."""
-        lines = [line.split(self._delimiter) for line in name.split("\n")[1:]]
+        lines = [line.split(self._delimiter) for line in column_name.split("\n")[1:]]
         return any(len(cells) > 1 and any(map(self._mapper.is_time, cells)) for cells in lines)
 
-    def _check_header(self, line: str) -> None:
+    def _require_mapped_columns_in_header(self, header_line: str) -> None:
         try:
             check_mapped_columns(self._columns, self._mapper.mapping)
         except FileRejectedError as error:
-            raise FileRejectedError(f"{error}{self._describe_likely_delimiter(line)}") from None
+            raise FileRejectedError(f"{error}{self._describe_likely_delimiter(header_line)}") from None
 
-    def _describe_likely_delimiter(self, line: str) -> str:
+    def _describe_likely_delimiter(self, header_line: str) -> str:
         """Return a hint for the user if another delimiter would yield the timestamp column; else an empty text."""
         for delimiter, shown in _DELIMITERS.items():
-            names = [name.strip(' "\r') for name in line.split(delimiter)]
+            names = [name.strip(' "\r') for name in header_line.split(delimiter)]
             if delimiter != self._delimiter and self._mapper.mapping.timestamp in names:
                 return f" The delimiter may be {shown}; set `mapping.delimiter`."
         return ""
 
 
-def _reject_each_line(reason: str, record: str, collector: RowCollector) -> None:
+def _reject_each_line(reason: str, record_text: str, collector: RowCollector) -> None:
     """Reject each line of a record that is not empty as a row."""
-    for line in record.split("\n"):
+    for line in record_text.split("\n"):
         if row := line.rstrip("\r"):
             collector.number += 1
-            collector.reject(reason, row)
+            collector.reject_row(reason, row)

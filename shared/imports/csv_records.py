@@ -79,7 +79,7 @@ class CsvRecords:
         self._end = 0
 
     @property
-    def end(self) -> int:
+    def end_offset(self) -> int:
         """Offset in the text after the records that were returned and the empty lines that were skipped."""
         return min(self._end, len(self._text))
 
@@ -93,50 +93,56 @@ class CsvRecords:
                 if raw := line.rstrip(b"\r"):
                     yield self._parse_record(raw, "")
                 continue
-            span = self._find_record(index)
+            span = self._find_span_of_record(index)
             if span is None:
                 return
             raw = self._text[self._end : span.end].rstrip(b"\r\n")
             index, self._end = span.next_line, span.end
             yield self._parse_record(raw, span.fault)
 
-    def _find_record(self, index: int) -> "_Span | None":
+    def _find_span_of_record(self, line_index: int) -> "_Span | None":
         """Find the end of the record that starts at a line with quotes; return None if it continues after the text."""
-        line = self._lines[index]
-        span = _Span(index + 1, self._end + len(line) + 1, "")
+        line = self._lines[line_index]
+        span = _Span(line_index + 1, self._end + len(line) + 1, "")
         match = self._match_last_cell(line)
         if match is None:
             return span._replace(fault=_TEXT_AFTER_QUOTE)
-        return span if match["open"] is None else self._find_record_over_lines(index, span, match.start("open"))
+        return (
+            span
+            if match["open"] is None
+            else self._find_span_of_record_over_lines(line_index, span, match.start("open"))
+        )
 
-    def _find_record_over_lines(self, index: int, first_line: "_Span", quote: int) -> "_Span | None":
+    def _find_span_of_record_over_lines(
+        self, line_index: int, first_line: "_Span", quote_offset: int
+    ) -> "_Span | None":
         """Find the end of a record whose first line does not close the quoted cell that starts at an offset."""
-        rest = self._rests[index + 1]
+        rest = self._rests_by_line[line_index + 1]
         # The first record is never left out, so that each step of a file has one.
         if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_RECORD_BYTES:
             return None
         if rest.fault or rest.end - self._end > MAX_RECORD_BYTES:
             return first_line._replace(fault=rest.fault or _TOO_LONG)
-        cells = self._count_delimiters(self._lines[index]) + rest.delimiters + 1
+        cells = self._count_delimiters(self._lines[line_index]) + rest.delimiters + 1
         if self._width not in (None, cells):
             fault = "The row has a quote that is not closed in its line. With the next lines, it has "
             return first_line._replace(fault=f"{fault}{cells} cells; the header has {self._width}.")
-        is_ambiguous = self._is_each_line_a_row(index, rest.next_line, quote)
+        is_ambiguous = self._is_each_line_a_row(line_index, rest.next_line, quote_offset)
         return _Span(rest.next_line, rest.end, _AMBIGUOUS if is_ambiguous else "")
 
-    def _is_each_line_a_row(self, index: int, next_line: int, quote: int) -> bool:
+    def _is_each_line_a_row(self, line_index: int, next_line_index: int, quote_offset: int) -> bool:
         """Return whether each line of a record is a row by itself, if its open quote is an ordinary character.
 
         Args:
-            index: index of the record's first line.
-            next_line: index of the line after the record.
-            quote: offset of the open quote in the first line.
+            line_index: index of the record's first line.
+            next_line_index: index of the line after the record.
+            quote_offset: offset of the open quote in the first line.
         """
-        line = self._lines[index]
-        delimiters = self._count_delimiters(line[:quote]) + line.count(self._delimiter.encode(), quote)
+        line = self._lines[line_index]
+        delimiters = self._count_delimiters(line[:quote_offset]) + line.count(self._delimiter.encode(), quote_offset)
         if self._is_row is None or delimiters + 1 != self._width:
             return False
-        return all(self._is_empty_or_row(each, self._is_row) for each in self._lines[index + 1 : next_line])
+        return all(self._is_empty_or_row(each, self._is_row) for each in self._lines[line_index + 1 : next_line_index])
 
     def _is_empty_or_row(self, line: bytes, is_row: Callable[[list[str]], bool]) -> bool:
         raw = line.rstrip(b"\r")
@@ -147,7 +153,7 @@ class CsvRecords:
         return not raw or (cells is not None and is_row(cells))
 
     @cached_property
-    def _rests(self) -> "list[_Rest]":
+    def _rests_by_line(self) -> "list[_Rest]":
         """For each line, the rest of the record that continues in this line with a part of a quoted cell.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
@@ -159,24 +165,24 @@ class CsvRecords:
         for index in range(len(self._lines) - 1, -1, -1):
             line = self._lines[index]
             if b'"' in line:
-                rest = self._extend_rest(rest, line, _Rest(index + 1, end, 0))
+                rest = self._compute_rest_from_line(rest, line, _Rest(index + 1, end, 0))
             rests[index] = rest
             end -= len(line) + 1
         return rests
 
-    def _extend_rest(self, following: "_Rest", line: bytes, closed: "_Rest") -> "_Rest":
+    def _compute_rest_from_line(self, following_rest: "_Rest", line: bytes, rest_if_closed: "_Rest") -> "_Rest":
         """Return the rest of a record from a line that starts inside a quoted cell.
 
         Args:
-            following: the rest from the next line on, if that line starts inside a quoted cell, too.
+            following_rest: the rest from the next line on, if that line starts inside a quoted cell, too.
             line: text of the line.
-            closed: the rest if the record ends in this line, without delimiters.
+            rest_if_closed: the rest if the record ends in this line, without delimiters.
         """
         line = b'"' + line
         match = self._match_last_cell(line)
         if match is None:
             return _CLOSED_BEFORE_TEXT
-        rest = closed if match["open"] is None else following
+        rest = rest_if_closed if match["open"] is None else following_rest
         if rest.fault:
             return rest
         return rest._replace(delimiters=rest.delimiters + self._count_delimiters(line))

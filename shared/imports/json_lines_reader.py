@@ -36,15 +36,15 @@ class JsonLinesReader:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the properties in the objects that calls of :meth:`read` with ``max_rows`` have read so far."""
+        """Names of the properties in the objects that calls of :meth:`read_step` with ``max_rows`` have read so far."""
         return list(self._columns)
 
-    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+    def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the lines of one step (a part of the file) to messages; return None at the end of the file.
 
         Args:
             position: byte position in the file at which the step starts; 0 for the first step.
-            first_row: number of the step's first row in the file, from 1.
+            first_row_number: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows; None for the usual size of a step.
         """
         start = max(position, self._encoding.start)
@@ -55,29 +55,29 @@ class JsonLinesReader:
         text = self._encoding.to_utf8(raw, is_last=is_last)
         end = len(text) if is_last else text.rfind(b"\n") + 1
         if not end:
-            detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
+            detail = f"Row {first_row_number} has more than {len(raw)} bytes. Each row must end with a line break."
             raise FileRejectedError(detail)
         used = len(raw) if is_last else self._encoding.count_file_bytes(text[:end])
-        collector = RowCollector(first_row - 1)
+        collector = RowCollector(first_row_number - 1)
         for line in islice(_iterate_lines(text[:end]), max_rows):
             collector.number += 1
-            self._convert_line(line, collector, keeps_columns=max_rows is not None)
-        rows = collector.number - first_row + 1
-        return StepRows(start + used, rows, collector.build_table(), collector.rejected)
+            self._convert_line(line, collector, collect_columns=max_rows is not None)
+        rows = collector.number - first_row_number + 1
+        return StepRows(start + used, rows, collector.build_message_table(), collector.rejected)
 
-    def _convert_line(self, line: bytes, collector: RowCollector, *, keeps_columns: bool) -> None:
+    def _convert_line(self, line: bytes, collector: RowCollector, *, collect_columns: bool) -> None:
         try:
             if len(line) > _MAX_LINE_BYTES:
                 raise ValueError(f"The row has more than {_MAX_LINE_BYTES} bytes.")  # noqa: TRY301  one place for all faults
-            value = _parse_line(line)
-            if keeps_columns:
+            value = _parse_json_object(line)
+            if collect_columns:
                 self._columns.update(dict.fromkeys(value))
-            collector.add(self._mapper.convert_row(value))
+            collector.add_message(self._mapper.convert_row(value))
         except ValueError as error:
-            collector.reject(str(error), line[:_MAX_LINE_BYTES].decode(errors="replace"))
+            collector.reject_row(str(error), line[:_MAX_LINE_BYTES].decode(errors="replace"))
 
 
-def _parse_line(line: bytes) -> dict[str, object]:
+def _parse_json_object(line: bytes) -> dict[str, object]:
     try:
         value = parse_json(line, keeps_long_integers=True)
     except ValueError as error:

@@ -66,12 +66,12 @@ def _check_column_names(mapping: Mapping[str, Any], faults: ValidationErrors) ->
         )
 
 
-def _check_delimiter(delimiter: str | None, decimal: str | None, faults: ValidationErrors) -> None:
+def _check_delimiter(delimiter: str | None, decimal_mark: str | None, faults: ValidationErrors) -> None:
     if delimiter is None:
-        if decimal == ",":
+        if decimal_mark == ",":
             rule = "must be given if `decimal` is a comma; such files usually have the delimiter ;"
             faults.add(build_invalid_field_error("mapping.delimiter", rule))
     elif delimiter in _FORBIDDEN_DELIMITERS or delimiter.isalnum() or not (delimiter.isascii()):
         faults.add(build_invalid_field_error("mapping.delimiter", "must be one ASCII character such as , ; | or a tab"))
-    elif delimiter == decimal:
+    elif delimiter == decimal_mark:
         faults.add(build_invalid_field_error("mapping.delimiter", "must differ from `decimal`"))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shared.imports.parquet_sizes import (
-    compute_rows_per_batch,
-    list_dictionary_columns,
-    measure_row_sizes,
+    compute_max_rows_per_batch,
+    list_dictionary_column_paths,
+    measure_row_bytes,
     require_row_group_within_limits,
 )
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
@@ -25,7 +25,7 @@ from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 
 STEP_ROWS: Final = 20_000
 STEP_BYTES: Final = 32 * 1024**2
-"""Maximum size of the rows of a step, as ``measure_row_sizes`` counts it; one row can be a whole step."""
+"""Maximum size of the rows of a step, as ``measure_row_bytes`` counts it; one row can be a whole step."""
 _PART_BYTES: Final = 1024**2
 """Size of the rows that are Python objects at the same time, which need many times the memory."""
 
@@ -61,7 +61,7 @@ class ParquetReader:
             file = pa.PythonFile(_SeekableSource(source), mode="r")
             metadata = pq.read_metadata(file)
             # The decoder would repeat each text of a dictionary for each row that has the text.
-            dictionaries = list_dictionary_columns(metadata)
+            dictionaries = list_dictionary_column_paths(metadata)
             self._file = pq.ParquetFile(file, metadata=metadata, read_dictionary=dictionaries)
         except (pa.ArrowException, OSError) as error:
             raise FileRejectedError(f"The file is not a valid Parquet file: {_shorten_message(error)}.") from None
@@ -77,67 +77,67 @@ class ParquetReader:
         """Names of the file's columns."""
         return self._columns
 
-    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+    def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
 
         Args:
             position: number of rows of the file before the step; 0 for the first step.
-            first_row: number of the step's first row in the file, from 1.
+            first_row_number: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows; None for the usual size of a step.
         """
-        collector = RowCollector(first_row - 1)
+        collector = RowCollector(first_row_number - 1)
         try:
             for part in self._iterate_parts_of_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
                 self._convert_rows(part, collector)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             fault = f"The file is damaged at row {position + 1} or shortly after it: {_shorten_message(error)}."
             raise FileRejectedError(fault) from None
-        rows = collector.number - (first_row - 1)
+        rows = collector.number - (first_row_number - 1)
         if not rows:
             return None
-        return StepRows(position + rows, rows, collector.build_table(), collector.rejected)
+        return StepRows(position + rows, rows, collector.build_message_table(), collector.rejected)
 
     def _convert_rows(self, part: _Part, collector: RowCollector) -> None:
         if part.is_too_large:
             for _ in range(part.batch.num_rows):
                 collector.number += 1
-                collector.reject(f"The message has more than {MAX_MESSAGE_BYTES} bytes.", "")
+                collector.reject_row(f"The message has more than {MAX_MESSAGE_BYTES} bytes.", "")
             return
-        for row in _to_rows(part.batch):
+        for row in _to_python_rows(part.batch):
             collector.number += 1
             try:
                 _require_valid_cells(row)
-                collector.add(self._mapper.convert_row(row))
+                collector.add_message(self._mapper.convert_row(row))
             except ValueError as error:
-                collector.reject(str(error), json.dumps(row, default=str, ensure_ascii=False))
+                collector.reject_row(str(error), json.dumps(row, default=str, ensure_ascii=False))
 
-    def _iterate_parts_of_step(self, position: int, size: int) -> Iterator[_Part]:
-        """Yield up to ``size`` rows after the file's first ``position`` rows, at most ``STEP_BYTES`` of them."""
-        is_next = self._next is not None and self._next[0] == position
-        parts = self._next[1] if self._next is not None and is_next else self._iterate_parts(position, size)
+    def _iterate_parts_of_step(self, skipped_rows: int, max_rows: int) -> Iterator[_Part]:
+        """Yield up to ``max_rows`` rows after the file's first ``skipped_rows`` rows, at most ``STEP_BYTES``."""
+        is_next = self._next is not None and self._next[0] == skipped_rows
+        parts = self._next[1] if self._next is not None and is_next else self._iterate_parts(skipped_rows, max_rows)
         self._next = None
         rows = total = 0
         for part in parts:
-            if rows and (rows + part.batch.num_rows > size or total + part.size > STEP_BYTES):
+            if rows and (rows + part.batch.num_rows > max_rows or total + part.size > STEP_BYTES):
                 parts = chain([part], parts)
                 break
             rows += part.batch.num_rows
             total += part.size
             yield part
-        self._next = (position + rows, parts)
+        self._next = (skipped_rows + rows, parts)
 
-    def _iterate_parts(self, position: int, size: int) -> Iterator[_Part]:
-        for batch in self._iterate_batches(position, size):
-            yield from _split_batch(batch)
+    def _iterate_parts(self, skipped_rows: int, max_batch_rows: int) -> Iterator[_Part]:
+        for batch in self._iterate_batches(skipped_rows, max_batch_rows):
+            yield from _split_batch_into_parts(batch)
 
-    def _iterate_batches(self, position: int, size: int) -> Iterator[pa.RecordBatch]:
+    def _iterate_batches(self, skipped_rows: int, max_batch_rows: int) -> Iterator[pa.RecordBatch]:
         before = 0
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
-            if position < before + group.num_rows:
+            if skipped_rows < before + group.num_rows:
                 require_row_group_within_limits(self._file.metadata, number)
-                limit = min(size, compute_rows_per_batch(self._file.metadata, number))
-                skipped = max(0, position - before)
+                limit = min(max_batch_rows, compute_max_rows_per_batch(self._file.metadata, number))
+                skipped = max(0, skipped_rows - before)
                 for batch in self._file.iter_batches(limit, row_groups=[number], columns=self._wanted):
                     if skipped < batch.num_rows:
                         yield batch.slice(skipped)
@@ -178,11 +178,11 @@ class _SeekableSource(io.RawIOBase):
         return data
 
 
-def _split_batch(batch: pa.RecordBatch) -> Iterator[_Part]:
+def _split_batch_into_parts(batch: pa.RecordBatch) -> Iterator[_Part]:
     """Split a batch into parts of up to ``_PART_BYTES``, and separate the rows that are too large for a message."""
     start = total = 0
     was_too_large = False
-    for number, size in enumerate(measure_row_sizes(batch)):
+    for number, size in enumerate(measure_row_bytes(batch)):
         is_too_large = size > MAX_MESSAGE_BYTES
         counted = 0 if is_too_large else size
         if number > start and (is_too_large != was_too_large or total + counted > _PART_BYTES):
@@ -214,14 +214,14 @@ class _InvalidCell:
         return self.stored
 
 
-def _to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def _to_python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Convert a batch to rows of Python values; times are cut to microseconds, as Python has no nanoseconds."""
-    columns = [_to_cells(_simplify_column(array)) for array in batch.columns]
+    columns = [_to_python_values(_reduce_column_to_microseconds(array)) for array in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
-def _to_cells(array: pa.Array) -> list[Any]:
+def _to_python_values(array: pa.Array) -> list[Any]:
     """Convert an array to Python values; an array with values that Python does not have is halved to find these."""
     try:
         cells: list[Any] = array.to_pylist()
@@ -232,12 +232,12 @@ def _to_cells(array: pa.Array) -> list[Any]:
     if len(array) == 1:
         return [_build_invalid_cell(array[0])]
     middle = len(array) // 2
-    return _to_cells(array[:middle]) + _to_cells(array[middle:])
+    return _to_python_values(array[:middle]) + _to_python_values(array[middle:])
 
 
 def _has_valid_times_of_day(array: pa.Array) -> bool:
     """Return whether all times of day are below 24 hours; the conversion to Python values drops whole days silently."""
-    if not _has_times_of_day(array.type):
+    if not _has_time_of_day_type(array.type):
         return True
     if pa.types.is_nested(array.type):
         return all(map(_has_valid_times_of_day, _list_child_arrays(array)))
@@ -272,16 +272,16 @@ def _require_valid_cells(row: Mapping[str, Any]) -> None:
             raise ValueError(f"Column `{name[:64]}` has the invalid value {cell}: {cell.rule}.")
 
 
-def _simplify_column(array: pa.Array) -> pa.Array:
+def _reduce_column_to_microseconds(array: pa.Array) -> pa.Array:
     """Return an array without dictionary, whose times are in microseconds or longer units and in UTC."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    kind = _simplify_type(array.type)
+    kind = _reduce_type_to_microseconds(array.type)
     # Only digits of nanoseconds can be lost: units longer than a microsecond remain, as their conversion can overflow.
     return array if kind == array.type else array.cast(kind, safe=False)
 
 
-def _simplify_type(kind: pa.DataType) -> pa.DataType:
+def _reduce_type_to_microseconds(kind: pa.DataType) -> pa.DataType:
     types = pa.types
     if types.is_timestamp(kind):
         return pa.timestamp("us" if kind.unit == "ns" else kind.unit, kind.tz and "UTC")
@@ -290,30 +290,32 @@ def _simplify_type(kind: pa.DataType) -> pa.DataType:
     if types.is_duration(kind) and kind.unit == "ns":
         return pa.duration("us")
     if types.is_dictionary(kind):
-        value = _simplify_type(kind.value_type)
+        value = _reduce_type_to_microseconds(kind.value_type)
         return kind if value == kind.value_type else value
-    return _simplify_nested_type(kind) if types.is_nested(kind) else kind
+    return _reduce_nested_type_to_microseconds(kind) if types.is_nested(kind) else kind
 
 
-def _simplify_nested_type(kind: pa.DataType) -> pa.DataType:
+def _reduce_nested_type_to_microseconds(kind: pa.DataType) -> pa.DataType:
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([_simplify_field(field) for field in kind])
+        return pa.struct([_reduce_field_to_microseconds(field) for field in kind])
     if types.is_map(kind):
-        return pa.map_(_simplify_field(kind.key_field), _simplify_field(kind.item_field))
+        return pa.map_(_reduce_field_to_microseconds(kind.key_field), _reduce_field_to_microseconds(kind.item_field))
     if types.is_fixed_size_list(kind):
-        return pa.list_(_simplify_field(kind.value_field), kind.list_size)
+        return pa.list_(_reduce_field_to_microseconds(kind.value_field), kind.list_size)
     if types.is_large_list(kind):
-        return pa.large_list(_simplify_field(kind.value_field))
-    return pa.list_(_simplify_field(kind.value_field)) if types.is_list(kind) else kind
+        return pa.large_list(_reduce_field_to_microseconds(kind.value_field))
+    return pa.list_(_reduce_field_to_microseconds(kind.value_field)) if types.is_list(kind) else kind
 
 
-def _simplify_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_simplify_type(field.type))
+def _reduce_field_to_microseconds(field: pa.Field) -> pa.Field:
+    return field.with_type(_reduce_type_to_microseconds(field.type))
 
 
-def _has_times_of_day(kind: pa.DataType) -> bool:
-    return pa.types.is_time(kind) or any(_has_times_of_day(kind.field(index).type) for index in range(kind.num_fields))
+def _has_time_of_day_type(kind: pa.DataType) -> bool:
+    return pa.types.is_time(kind) or any(
+        _has_time_of_day_type(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def _shorten_message(error: Exception) -> str:

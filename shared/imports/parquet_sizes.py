@@ -48,14 +48,16 @@ class _Chunk(NamedTuple):
     can_repeat: bool
 
 
-def list_dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
+def list_dictionary_column_paths(metadata: pq.FileMetaData) -> list[str]:
     """Return the paths of the columns of text or bytes that the decoder can leave as dictionaries.
 
     Args:
         metadata: footer of the file.
     """
     chunks = [
-        chunk for group_number in range(metadata.num_row_groups) for chunk in _iterate_chunks(metadata, group_number)
+        chunk
+        for group_number in range(metadata.num_row_groups)
+        for chunk in _iterate_column_chunks(metadata, group_number)
     ]
     excluded = {chunk.name for chunk in chunks if not chunk.can_be_dictionary}
     return sorted({chunk.name for chunk in chunks} - excluded)
@@ -72,7 +74,7 @@ def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int
         FileRejectedError: the row group exceeds a limit.
     """
     group = metadata.row_group(group_number)
-    chunks = list(_iterate_chunks(metadata, group_number))
+    chunks = list(_iterate_column_chunks(metadata, group_number))
     for chunk in chunks:
         if chunk.width > MAX_MESSAGE_BYTES:
             rule = f"has values of {chunk.width} bytes; a message has at most {MAX_MESSAGE_BYTES}"
@@ -88,29 +90,29 @@ def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
 
 
-def compute_rows_per_batch(metadata: pq.FileMetaData, group_number: int) -> int:
+def compute_max_rows_per_batch(metadata: pq.FileMetaData, group_number: int) -> int:
     """Return how many rows of a row group may be decoded together, so that they need limited memory.
 
     Args:
         metadata: footer of the file.
         group_number: number of the row group, from 0.
     """
-    flat = [chunk for chunk in _iterate_chunks(metadata, group_number) if not chunk.is_list]
+    flat = [chunk for chunk in _iterate_column_chunks(metadata, group_number) if not chunk.is_list]
     row_bytes = sum(_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0) for chunk in flat)
     return max(1, _BATCH_BYTES // max(1, row_bytes))
 
 
-def measure_row_sizes(batch: pa.RecordBatch) -> list[int]:
+def measure_row_bytes(batch: pa.RecordBatch) -> list[int]:
     """Return the size of each row: the bytes of its texts, plus 1 for each value and for each element of a list.
 
     Missing values count, because they need memory, too. The size of a row without missing values is at most the size
     of its message.
     """
-    sizes = [_measure_value_sizes(array) for array in batch.columns]
+    sizes = [_measure_value_bytes(array) for array in batch.columns]
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
 
 
-def _iterate_chunks(metadata: pq.FileMetaData, group_number: int) -> Iterator[_Chunk]:
+def _iterate_column_chunks(metadata: pq.FileMetaData, group_number: int) -> Iterator[_Chunk]:
     group = metadata.row_group(group_number)
     for index in range(group.num_columns):
         column, found = metadata.schema.column(index), group.column(index)
@@ -135,30 +137,30 @@ def _estimate_list_bytes_of_chunk(chunk: _Chunk) -> int:
     return chunk.value_count * (LIST_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0))
 
 
-def _measure_value_sizes(array: pa.Array) -> pa.Array:
+def _measure_value_bytes(array: pa.Array) -> pa.Array:
     """Return the size of each value of an array as an array of whole numbers."""
-    measure = _find_measure_function(array.type)
+    measure = _find_byte_measuring_function(array.type)
     return _build_constant_array(1, len(array)) if measure is None else measure(array)
 
 
-def _find_measure_function(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
+def _find_byte_measuring_function(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
     """Return the function that measures values of a type; None if each value counts 1."""
     return next((measure for is_kind, measure in _MEASURES if is_kind(kind)), None)
 
 
-def _measure_dictionary_values(array: pa.DictionaryArray) -> pa.Array:
-    return pc.fill_null(_measure_value_sizes(array.dictionary).take(array.indices), 1)
+def _measure_dictionary_value_bytes(array: pa.DictionaryArray) -> pa.Array:
+    return pc.fill_null(_measure_value_bytes(array.dictionary).take(array.indices), 1)
 
 
-def _measure_texts(array: pa.Array) -> pa.Array:
+def _measure_text_bytes(array: pa.Array) -> pa.Array:
     return pc.add(pc.fill_null(pc.binary_length(array), 0).cast(pa.int64()), 1)
 
 
-def _measure_structs(array: pa.StructArray) -> pa.Array:
-    return reduce(pc.add, map(_measure_value_sizes, array.flatten()), _build_constant_array(1, len(array)))
+def _measure_struct_bytes(array: pa.StructArray) -> pa.Array:
+    return reduce(pc.add, map(_measure_value_bytes, array.flatten()), _build_constant_array(1, len(array)))
 
 
-def _measure_lists(array: pa.Array) -> pa.Array:
+def _measure_list_bytes(array: pa.Array) -> pa.Array:
     if pa.types.is_fixed_size_list(array.type):
         width = array.type.list_size
         offsets = pa.array(
@@ -167,10 +169,10 @@ def _measure_lists(array: pa.Array) -> pa.Array:
     else:
         offsets = array.offsets.cast(pa.int64())
     starts, ends = offsets[:-1], offsets[1:]
-    if _find_measure_function(array.values.type) is None:
+    if _find_byte_measuring_function(array.values.type) is None:
         # Sums would need several times the memory of the numbers.
         return pc.add(pc.multiply(pc.subtract(ends, starts), 2), 1)
-    sums = pc.cumulative_sum(pc.add(_measure_value_sizes(array.values), 1))
+    sums = pc.cumulative_sum(pc.add(_measure_value_bytes(array.values), 1))
     sums = pa.concat_arrays([_build_constant_array(0, 1), sums])
     return pc.add(pc.subtract(sums.take(ends), sums.take(starts)), 1)
 
@@ -202,11 +204,11 @@ def _build_constant_array(value: int, count: int) -> pa.Array:
 
 
 _MEASURES: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...]] = (
-    (pa.types.is_dictionary, _measure_dictionary_values),
-    (_is_text_type, _measure_texts),
-    (_is_view_type, lambda array: _measure_texts(array.cast(pa.large_binary()))),
+    (pa.types.is_dictionary, _measure_dictionary_value_bytes),
+    (_is_text_type, _measure_text_bytes),
+    (_is_view_type, lambda array: _measure_text_bytes(array.cast(pa.large_binary()))),
     (pa.types.is_fixed_size_binary, lambda array: _build_constant_array(1 + array.type.byte_width, len(array))),
-    (pa.types.is_struct, _measure_structs),
-    (_is_list_type, _measure_lists),
-    (_is_extension_type, lambda array: _measure_value_sizes(array.storage)),
+    (pa.types.is_struct, _measure_struct_bytes),
+    (_is_list_type, _measure_list_bytes),
+    (_is_extension_type, lambda array: _measure_value_bytes(array.storage)),
 )

@@ -6,12 +6,12 @@ from typing import Protocol
 class TelemetryTable(Protocol):
     """Table of recent telemetry that KQL queries read."""
 
-    async def ingest(self, blob: str, tag: str) -> None:
+    async def ingest(self, blob_name: str, ingestion_tag: str) -> None:
         """Add the rows of a Parquet file to the table, unless a call with the same tag has already added them.
 
         Args:
-            blob: name of the Parquet file in the container of job files; it has the columns of the table.
-            tag: unique name for this set of rows.
+            blob_name: name of the Parquet file in the container of job files; it has the columns of the table.
+            ingestion_tag: unique name for this set of rows.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE``; try again.

@@ -84,20 +84,20 @@ class ImportPreview:
         if found is None and not job.is_unfinished:
             raise build_job_ended_error(job)
         blob = require_complete_upload(found, request)
-        mapper = build_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
+        mapper = build_row_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()
         source = UploadedSource(self._blobs, blob, loop)
         return await run_in_pool(self._pool, _read_preview, request, source, mapper)
 
 
-def build_mapper(
-    catalog: Catalog, lookup: str, request: ImportRequest, mapping: ImportMapping | None, runtime: Runtime
+def build_row_mapper(
+    catalog: Catalog, connection_lookup: str, request: ImportRequest, mapping: ImportMapping | None, runtime: Runtime
 ) -> RowMapper:
     """Return the mapper that converts the rows of an import to messages.
 
     Args:
         catalog: the current workspace catalog.
-        lookup: lookup (id in URLs) of the connection that receives the messages.
+        connection_lookup: lookup (id in URLs) of the connection that receives the messages.
         request: request of the import.
         mapping: column mapping to use; None for the mapping of the import.
         runtime: clock, which limits how far times can be in the future.
@@ -105,9 +105,11 @@ def build_mapper(
     Raises:
         WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
     """
-    stored = catalog.connections.get(lookup)
+    stored = catalog.connections.get(connection_lookup)
     if stored is None:
-        raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
+        raise WorkspaceError(
+            Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {connection_lookup} does not exist."
+        )
     policy = catalog.policies.telemetry
     latest = runtime.now() + timedelta(seconds=policy.max_ahead_seconds)
     return RowMapper(stored.value, request.format, mapping or request.mapping, policy, latest)
@@ -119,7 +121,7 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
     except FileRejectedError as error:
         return Preview(problems=[(None, str(error))])
     try:
-        step = reader.read(0, 1, MAX_ROWS)
+        step = reader.read_step(0, 1, MAX_ROWS)
     except FileRejectedError as error:
         return Preview(reader.columns, problems=[(None, str(error))])
     if step is None or not step.rows:
@@ -129,10 +131,10 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
     return Preview(reader.columns, messages, problems)
 
 
-def _message_to_json(message: dict[str, Any], connection: str) -> dict[str, Any]:
+def _message_to_json(message: dict[str, Any], connection_lookup: str) -> dict[str, Any]:
     return {
         "timestamp": format_rfc3339(message["timestamp"]),
-        "connection": connection,
+        "connection": connection_lookup,
         "deviceId": message["device_id"],
         "messageId": message["message_id"],
         "payload": parse_lossless_json(message["payload"].encode()),

@@ -11,15 +11,15 @@ from functools import cached_property
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from shared.auth.device_patterns import build_device_check
+from shared.auth.device_patterns import build_device_id_matcher
 from shared.catalog.models import Connection, TelemetryPolicy, TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
 from shared.telemetry.json_text import serialise_lossless_json
-from shared.telemetry.layout import validate_id
+from shared.telemetry.layout import validate_message_or_device_id
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.large_json import MAX_DIGITS, LongInteger, parse_integer
+from shared.text_formats.large_json import MAX_DIGITS, LongInteger, parse_json_integer
 from shared.timestamps import check_utc_offset, format_rfc3339
 
 _TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-](\d\d):?(\d\d))?", re.ASCII)
@@ -38,27 +38,27 @@ class TimeParser:
         self._decimal = mapping.decimal
         self._zone = ZoneInfo(mapping.time_zone) if mapping.time_zone else None
 
-    def parse(self, value: Any) -> datetime:
+    def parse_to_utc(self, cell: Any) -> datetime:
         """Parse the time in a cell of an imported file, and convert it to UTC.
 
         Args:
-            value: cell with a text, a number or a datetime.
+            cell: a text, a number or a datetime.
 
         Raises:
             ValueError: the value is not a time in the format of the import; the message is the end of a sentence,
                 without the full stop.
         """
-        if isinstance(value, datetime):
-            return self._to_utc(value)
-        if isinstance(value, str):
-            value = value.strip()
+        if isinstance(cell, datetime):
+            return self._to_utc(cell)
+        if isinstance(cell, str):
+            cell = cell.strip()
         if self._format is TimestampFormat.RFC3339:
-            return self._parse_text(value if isinstance(value, str) else "")
-        if isinstance(value, str) and self._decimal == ",":
-            value = value.replace(",", ".")
-        return parse_timestamp(str(value) if isinstance(value, Decimal) else value, self._format)
+            return self._parse_rfc3339_text(cell if isinstance(cell, str) else "")
+        if isinstance(cell, str) and self._decimal == ",":
+            cell = cell.replace(",", ".")
+        return parse_timestamp(str(cell) if isinstance(cell, Decimal) else cell, self._format)
 
-    def _parse_text(self, text: str) -> datetime:
+    def _parse_rfc3339_text(self, text: str) -> datetime:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise ValueError(_EXPECTED)
@@ -76,11 +76,11 @@ class TimeParser:
                 return moment.astimezone(UTC)
             if self._zone is None:
                 raise ValueError("the date-time has no time zone; set `mapping.timeZone`")
-            return self._resolve_local_time(moment, self._zone)
+            return self._local_time_to_utc(moment, self._zone)
         except OverflowError:
             raise ValueError("the date-time is outside the years 1 to 9999") from None
 
-    def _resolve_local_time(self, local: datetime, zone: ZoneInfo) -> datetime:
+    def _local_time_to_utc(self, local: datetime, zone: ZoneInfo) -> datetime:
         """Convert a local time to UTC; reject times that a change of clocks skips or repeats."""
         first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
         second = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
@@ -155,7 +155,7 @@ class RowMapper:
         The first use compiles the device patterns of the connection. Use it in a worker thread, because this can take
         seconds.
         """
-        return build_device_check(self._device_patterns) if self._device_patterns else None
+        return build_device_id_matcher(self._device_patterns) if self._device_patterns else None
 
     def convert_row(self, row: Mapping[str, Any]) -> ImportedMessage:
         """Convert a row to a message.
@@ -167,11 +167,11 @@ class RowMapper:
             ValueError: if the row is not a valid message; the message is a sentence for the caller.
         """
         timestamp = self._read_timestamp(row)
-        device = self._read_id(row, self.mapping.device) or self.connection
+        device = self._read_id_or_empty(row, self.mapping.device) or self.connection
         if self.device_check is not None and not self.device_check(device):
             raise ValueError(f"Device {device!r} is not declared by `source.devices` of the connection.")
         payload = self._build_payload(row)
-        message_id = self._read_id(row, self.mapping.message_id) or derive_message_id(
+        message_id = self._read_id_or_empty(row, self.mapping.message_id) or derive_message_id(
             self.connection, device, timestamp, payload
         )
         text = serialise_lossless_json(payload)
@@ -182,7 +182,7 @@ class RowMapper:
     def is_time(self, cell: str) -> bool:
         """Return whether a cell of a CSV file is a valid time in the format of the mapping."""
         try:
-            self._times.parse(cell)
+            self._times.parse_to_utc(cell)
         except ValueError:
             return False
         return True
@@ -193,7 +193,7 @@ class RowMapper:
         if _is_blank(value):
             raise ValueError(f"Column `{column}` is empty; each row needs a time.")
         try:
-            timestamp = self._times.parse(value)
+            timestamp = self._times.parse_to_utc(value)
         except ValueError as error:
             raise ValueError(f"Column `{column}` has no valid time {str(value)[:64]!r}: {error}.") from None
         if timestamp > self.latest:
@@ -201,7 +201,7 @@ class RowMapper:
             raise ValueError(f"Column `{column}` has the time {format_rfc3339(timestamp)}, which {rule}.")
         return timestamp
 
-    def _read_id(self, row: Mapping[str, Any], column: str) -> str:
+    def _read_id_or_empty(self, row: Mapping[str, Any], column: str) -> str:
         """Return the device id or message id in a column, or an empty string for a missing cell.
 
         In CSV files a blank cell is missing; in other files white space is an id, as in messages over HTTP.
@@ -212,7 +212,7 @@ class RowMapper:
         if isinstance(value, int | LongInteger) and not isinstance(value, bool):
             value = str(value)
         try:
-            return validate_id(value)
+            return validate_message_or_device_id(value)
         except ValueError as error:
             raise ValueError(f"Column `{column}` {error}.") from None
 
@@ -223,13 +223,13 @@ class RowMapper:
         else:
             names = [name for name in columns if name in row]
         if self._format is ImportFormat.CSV:
-            return {name: self._parse_cell(row[name]) for name in names if not _is_blank(row[name])}
+            return {name: self._csv_cell_to_json_value(row[name]) for name in names if not _is_blank(row[name])}
         if self._format is ImportFormat.NDJSON:
             return {name: row[name] for name in names}
-        converted = ((name, _to_json_value(row[name])) for name in names)
+        converted = ((name, _parquet_value_to_json_value(row[name])) for name in names)
         return {name: value for name, value in converted if value is not _MISSING}
 
-    def _parse_cell(self, cell: str) -> Any:
+    def _csv_cell_to_json_value(self, cell: str) -> Any:
         """Convert a cell of a CSV file to a JSON value: a number, or the text unchanged."""
         text = cell.strip()
         if self.mapping.decimal == ",":
@@ -240,7 +240,7 @@ class RowMapper:
         if found is None:
             return cell
         if found[2] is None and found[3] is None:
-            return parse_integer(text) if len(found[1]) <= MAX_DIGITS else cell
+            return parse_json_integer(text) if len(found[1]) <= MAX_DIGITS else cell
         number = float(text)
         return number if math.isfinite(number) else cell
 
@@ -271,7 +271,7 @@ def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _to_json_value(value: Any) -> Any:
+def _parquet_value_to_json_value(value: Any) -> Any:
     """Convert a value of a Parquet file to a JSON value; return ``_MISSING`` for null, NaN and infinite numbers.
 
     Inside the value, objects omit members with these values, and lists contain null in their place.
@@ -281,16 +281,16 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal):
-        return _to_json_value(int(value) if value == value.to_integral_value() else float(value))
+        return _parquet_value_to_json_value(int(value) if value == value.to_integral_value() else float(value))
     if isinstance(value, dict):
-        members = ((str(name), _to_json_value(each)) for name, each in value.items())
+        members = ((str(name), _parquet_value_to_json_value(each)) for name, each in value.items())
         return {name: each for name, each in members if each is not _MISSING}
     if isinstance(value, list | tuple):
-        return [None if each is _MISSING else each for each in map(_to_json_value, value)]
-    return _format_value(value)
+        return [None if each is _MISSING else each for each in map(_parquet_value_to_json_value, value)]
+    return _value_to_text(value)
 
 
-def _format_value(value: Any) -> str:
+def _value_to_text(value: Any) -> str:
     if isinstance(value, datetime):
         return format_rfc3339(value) if value.tzinfo else value.isoformat()
     if isinstance(value, date | time):

@@ -13,7 +13,7 @@ from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard
-from shared.downloads.expiry import build_upload_name
+from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import (
@@ -25,7 +25,7 @@ from shared.downloads.models import (
     build_job_not_found_error,
 )
 from shared.downloads.ports import JobRunner, JobStore
-from shared.downloads.service import DownloadService, may_have_stopped
+from shared.downloads.service import DownloadService, can_have_stopped
 from shared.errors import Kind, WorkspaceError
 from shared.imports.uploads import find_and_require_complete_upload
 from shared.observability import logs
@@ -70,15 +70,17 @@ class ImportService:
         self._lifetime = lifetime
         self._runtime = runtime
 
-    async def require_enabled_connection(self, lookup: str) -> Connection:
+    async def require_enabled_connection(self, connection_lookup: str) -> Connection:
         """Return the connection that receives the imported messages, if it exists and is enabled.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``.
         """
-        stored = (await self._catalog()).connections.get(lookup)
+        stored = (await self._catalog()).connections.get(connection_lookup)
         if stored is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
+            raise WorkspaceError(
+                Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {connection_lookup} does not exist."
+            )
         if not stored.value.enabled:
             detail = "The connection is disabled and does not accept telemetry."
             raise WorkspaceError(Kind.CONFLICT, "CONNECTION_DISABLED", detail)
@@ -87,8 +89,8 @@ class ImportService:
     async def create(
         self,
         owner: Principal,
-        lookup: str,
-        build: Callable[[datetime], ImportRequest],
+        connection_lookup: str,
+        build_request: Callable[[datetime], ImportRequest],
         *,
         job_id: str = "",
     ) -> Job:
@@ -96,16 +98,16 @@ class ImportService:
 
         Args:
             owner: the caller.
-            lookup: lookup (id in URLs) of the connection that receives the messages.
-            build: builds the import request from the expiry time of the upload link; called at most once.
+            connection_lookup: lookup (id in URLs) of the connection that receives the messages.
+            build_request: builds the import request from the expiry time of the upload link; called at most once.
             job_id: id for a repeatable request; if a job with this id exists, that job is returned.
 
         Raises:
             WorkspaceError: the same errors as :meth:`require_enabled_connection`; STORAGE_FULL ``STORAGE_FULL``;
                 THROTTLED ``TOO_MANY_JOBS``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
         """
-        await self.require_enabled_connection(lookup)
-        await self._disk.require_space()
+        await self.require_enabled_connection(connection_lookup)
+        await self._disk.require_disk_space()
         if job_id and (stored := await self._jobs.find_job(job_id)) is not None:
             return stored
         at = self._runtime.now()
@@ -115,10 +117,10 @@ class ImportService:
             format=DownloadFormat.CSV,
             start=at,
             end=at,
-            connections=(lookup,),
+            connections=(connection_lookup,),
             created_at=at,
             expires_at=at + UPLOAD_LIFETIME,
-            import_request=build(at + UPLOAD_LIFETIME),
+            import_request=build_request(at + UPLOAD_LIFETIME),
         )
         await self._quota.reserve_job(job.owner, job.id, has_files=False)
         try:
@@ -132,7 +134,7 @@ class ImportService:
 
     async def create_upload_link(self, job: Job) -> str:
         """Create a URL to which the caller uploads the file of an import, until 24 hours after the job's creation."""
-        return await self._blobs.create_upload_link(build_upload_name(job.id), job.created_at + UPLOAD_LIFETIME)
+        return await self._blobs.create_upload_link(build_upload_blob_name(job.id), job.created_at + UPLOAD_LIFETIME)
 
     async def start(self, caller: Principal, job_id: str, runner: JobRunner, mapping: ImportMapping | None) -> Job:
         """Start the work of an import; an import that has started already is returned unchanged.
@@ -193,7 +195,7 @@ class ImportService:
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start an import's work again if the work may not be running; otherwise do nothing."""
         started_at = get_import_request(job).started_at
-        if started_at and may_have_stopped(job, started_at, self._runtime.now()):
+        if started_at and can_have_stopped(job, started_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from shared.imports.row_mapping import ImportedMessage
-from shared.text_formats.csv_cells import escape_formula
-from shared.timestamps import to_microseconds
+from shared.text_formats.csv_cells import escape_csv_formula
+from shared.timestamps import to_unix_microseconds
 
 SCHEMA = pa.schema(
     [
@@ -74,21 +74,21 @@ class RowCollector:
     messages: list[ImportedMessage] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
 
-    def add(self, message: ImportedMessage) -> None:
+    def add_message(self, message: ImportedMessage) -> None:
         """Add the telemetry message to which the current row was converted."""
         self.numbers.append(self.number)
         self.messages.append(message)
 
-    def reject(self, reason: str, record: str) -> None:
+    def reject_row(self, reason: str, record_text: str) -> None:
         """Add the current row to the rejected rows, with the reason."""
-        self.rejected.append(RejectedRow(self.number, reason, record))
+        self.rejected.append(RejectedRow(self.number, reason, record_text))
 
-    def build_table(self) -> pa.Table:
+    def build_message_table(self) -> pa.Table:
         """Return the added messages as a table with the columns :data:`SCHEMA`."""
         return pa.Table.from_arrays(
             [
                 pa.array(self.numbers, pa.int64()),
-                pa.array([to_microseconds(each.timestamp) for each in self.messages], pa.int64()).view(
+                pa.array([to_unix_microseconds(each.timestamp) for each in self.messages], pa.int64()).view(
                     SCHEMA.field("timestamp").type
                 ),
                 pa.array([each.device_id for each in self.messages], pa.string()),
@@ -107,12 +107,12 @@ class StepReader(Protocol):
         """Names of the file's columns; for NDJSON, names of the properties in the rows read with ``max_rows``."""
         ...
 
-    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+    def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Read the step that starts at a position, and convert its rows; return None at the end of the file.
 
         Args:
             position: position in the file at which the step starts: 0, or the ``next_position`` of the previous step.
-            first_row: number of the step's first row in the file, from 1.
+            first_row_number: number of the step's first row in the file, from 1.
             max_rows: maximum number of rows; None for the usual size of a step.
 
         Raises:
@@ -142,12 +142,14 @@ MAX_RECORD_CHARACTERS: Final = 4_096
 _HEADER: Final = b"row,reason,record\r\n"
 
 
-def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
+def format_rejected_rows_as_csv(rows: Iterable[RejectedRow]) -> bytes:
     """Format rejected rows as CSV lines, without a header line."""
     target = io.StringIO(newline="")
     writer = csv.writer(target)
     for row in rows:
-        writer.writerow((row.number, escape_formula(row.reason), escape_formula(row.record[:MAX_RECORD_CHARACTERS])))
+        writer.writerow(
+            (row.number, escape_csv_formula(row.reason), escape_csv_formula(row.record[:MAX_RECORD_CHARACTERS]))
+        )
     return target.getvalue().encode("utf-8", "replace")
 
 
@@ -156,17 +158,24 @@ def create_rejected_rows_file(path: Path) -> None:
     path.write_bytes(_HEADER)
 
 
-def append_rejected_rows(part: Path, path: Path) -> None:
+def append_rejected_rows(part_path: Path, target_path: Path) -> None:
     """Append a file with the CSV lines of a step to the file of rejected rows.
 
     The lines are copied from file to file, because those of all steps can have more bytes than the memory.
     """
-    with part.open("rb") as lines, path.open("ab") as file:
+    with part_path.open("rb") as lines, target_path.open("ab") as file:
         shutil.copyfileobj(lines, file)
 
 
-def measure_file(path: Path) -> tuple[int, str]:
-    """Return the size of a file in bytes and its SHA-256 as hexadecimal digits."""
+class FileMeasures(NamedTuple):
+    """Size of a file in bytes, and its SHA-256 as hexadecimal digits."""
+
+    size: int
+    sha256: str
+
+
+def measure_file(path: Path) -> FileMeasures:
+    """Return the size and the SHA-256 of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+        return FileMeasures(file.tell(), digest)

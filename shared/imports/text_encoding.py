@@ -54,31 +54,31 @@ class TextEncoding:
         return len(utf8.decode("utf-8", "surrogatepass").encode(self.name, "surrogatepass"))
 
 
-def detect_encoding(head: bytes) -> TextEncoding:
+def detect_encoding(file_start: bytes) -> TextEncoding:
     """Detect the encoding of a text file from its first bytes.
 
     Raises:
         FileRejectedError: the file is empty, or is not text in a supported encoding.
     """
-    if not head:
+    if not file_start:
         raise FileRejectedError("The file is empty.")
-    if head.startswith(b"PAR1"):
+    if file_start.startswith(b"PAR1"):
         raise FileRejectedError("The file is a Parquet file; create the import with format parquet.")
-    if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
+    if file_start.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
         raise FileRejectedError("The file is compressed; upload it uncompressed.")
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+    if file_start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise FileRejectedError("The file is UTF-32 text; save it as UTF-8.")
     for mark, name in _MARKS:
-        if head.startswith(mark):
+        if file_start.startswith(mark):
             return TextEncoding(name, len(mark))
-    if _looks_like_utf16(head[:_SAMPLE_BYTES]):
+    if _is_likely_utf16(file_start[:_SAMPLE_BYTES]):
         raise FileRejectedError(
             "The file is not UTF-8 text; it may be UTF-16 without a byte order mark. Save it as UTF-8."
         )
     return TextEncoding("utf-8", 0)
 
 
-def _looks_like_utf16(sample: bytes) -> bool:
+def _is_likely_utf16(sample: bytes) -> bool:
     """Return whether text without a byte order mark is not UTF-8, or has so many NUL bytes that it must be UTF-16."""
     nul_bytes = sample.count(0)
     if not nul_bytes:

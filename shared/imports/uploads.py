@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.cold_data.ports import Blob, BlobStore
-from shared.downloads.expiry import build_upload_name
+from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportRequest
 from shared.downloads.models import JobKind, build_job_ended_error, build_job_not_found_error
 from shared.downloads.ports import JobStore
@@ -12,18 +12,18 @@ from shared.errors import Kind, WorkspaceError
 MAX_BYTES: Final = 5 * 1024**3
 
 
-async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
+async def require_waiting_import(jobs: JobStore, upload_blob_name: str) -> None:
     """Check that the import of an uploaded file still waits for the file: the import has neither started nor ended.
 
     Args:
         jobs: store of background jobs.
-        upload_name: blob name of the file, from ``build_upload_name``.
+        upload_blob_name: blob name of the file, from ``build_upload_blob_name``.
 
     Raises:
         WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED`` or ``IMPORT_STARTED``;
             UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
     """
-    job = await jobs.find_job(upload_name.partition("/")[0])
+    job = await jobs.find_job(upload_blob_name.partition("/")[0])
     if job is None:
         raise build_job_not_found_error(JobKind.IMPORT)
     if not job.is_unfinished:
@@ -35,7 +35,7 @@ async def require_waiting_import(jobs: JobStore, upload_name: str) -> None:
 
 async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:
     """Return the uploaded file of an import; None if nothing was uploaded."""
-    name = build_upload_name(job_id)
+    name = build_upload_blob_name(job_id)
     return await anext((blob async for blob in blobs.list(name) if blob.name == name), None)
 
 

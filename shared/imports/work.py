@@ -27,8 +27,8 @@ from shared.disk_space.guard import DiskGuard, DiskState
 from shared.downloads.expiry import (
     build_job_blob_prefix,
     build_step_blob_name,
-    remove_files_except_result,
     remove_files_of_ended_job,
+    remove_job_files_except_result,
 )
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
@@ -44,7 +44,7 @@ from shared.imports.archive_writer import (
     write_query_table_file,
 )
 from shared.imports.ports import TelemetryTable
-from shared.imports.preview import build_mapper
+from shared.imports.preview import build_row_mapper
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
 from shared.imports.step_rows import (
@@ -53,7 +53,7 @@ from shared.imports.step_rows import (
     StepReader,
     append_rejected_rows,
     create_rejected_rows_file,
-    format_rejected_rows,
+    format_rejected_rows_as_csv,
     measure_file,
 )
 from shared.imports.uploaded_file import UploadedSource, open_reader
@@ -183,17 +183,17 @@ class ImportRunner:
             or (not job.is_unfinished and job.partly_stored_step_number is None)
         ):
             # The process that ended the job may have failed before it deleted the files.
-            await remove_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
+            await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
             if job is not None and job.import_request is not None:
                 await self._release_connection(job)
             return RunResult.ENDED
-        if await self._stores.disk.read_state() is DiskState.FULL:
+        if await self._stores.disk.read_disk_state() is DiskState.FULL:
             return RunResult.WAITING
         if not self._lane.has_room(job.owner) or not await self._try_reserve_connection(job):
             return RunResult.WAITING
-        if not await self._run_while_reserved(job, self._run_steps_or_complete_step(job)):
+        if await self._run_while_reserved(job, self._run_steps_or_complete_step(job)) is RunResult.WORKING:
             return RunResult.WORKING
-        await remove_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
+        await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
         # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
         return RunResult.ENDED
@@ -202,22 +202,30 @@ class ImportRunner:
         """Mark an import job as failed after its last retry; the next ``run_steps`` completes a partly stored step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _run_steps_or_complete_step(self, job: Job) -> bool:
-        """Run an import's steps; if the import has ended, complete its partly stored step and return True."""
-        if job.is_unfinished and not await self._run_steps_or_fail(job):
-            return False
-        await self._complete_partly_stored_step(job)
-        return True
+    async def _run_steps_or_complete_step(self, job: Job) -> RunResult:
+        """Run an import's steps; if the import has ended, complete its partly stored step.
 
-    async def _run_steps_or_fail(self, job: Job) -> bool:
-        """Run an import's steps; mark its job as failed after a permanent error; return whether the import ended."""
+        Returns:
+            ``ENDED``, or ``WORKING`` if steps remain.
+        """
+        if job.is_unfinished and await self._run_steps_or_fail(job) is RunResult.WORKING:
+            return RunResult.WORKING
+        await self._complete_partly_stored_step(job)
+        return RunResult.ENDED
+
+    async def _run_steps_or_fail(self, job: Job) -> RunResult:
+        """Run an import's steps; mark its job as failed after a permanent error.
+
+        Returns:
+            ``ENDED``, or ``WORKING`` if steps remain.
+        """
         try:
             return await self._run_steps_until_deadline(job)
         except JobEndedError:
-            return True
+            return RunResult.ENDED
         except (FileRejectedError, WorkspaceError) as error:
             await self._fail_job_unless_retryable(job.id, error)
-            return True
+            return RunResult.ENDED
 
     async def _fail_job_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
         """Mark an import job as failed; raise the error again if a retry can succeed."""
@@ -272,8 +280,12 @@ class ImportRunner:
             if not is_reserved:
                 raise _build_reservation_lost_error()
 
-    async def _run_steps_until_deadline(self, job: Job) -> bool:
-        """Run steps of an import that has reserved its connection; return whether the import has ended."""
+    async def _run_steps_until_deadline(self, job: Job) -> RunResult:
+        """Run steps of an import that has reserved its connection.
+
+        Returns:
+            ``ENDED`` if the import is completed; ``WORKING`` if steps remain, at the deadline or on a full disk.
+        """
         deadline = self._runtime.monotonic() + RUN_SECONDS
         if get_import_request(job).steps == 0:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
@@ -283,7 +295,7 @@ class ImportRunner:
         try:
             while True:
                 async with self._lane.occupy_slot(job.owner):
-                    job = await self._reload_job(job)
+                    job = await self._reload_unfinished_job(job)
                     step = await upcoming
                     if get_import_request(job).steps != steps:
                         # Another attempt has stored this step; its rows would count twice.
@@ -291,7 +303,7 @@ class ImportRunner:
                         step = await self._start_step_preparation(job, reader)
                     if step is None:
                         await self._complete_job(job)
-                        return True
+                        return RunResult.ENDED
                     # The next step is prepared while this one is stored, so that both processors are busy.
                     archived = asyncio.Event()
                     upcoming = self._start_step_preparation(job, reader, step, archived)
@@ -300,16 +312,16 @@ class ImportRunner:
                     del step
                     await self._runtime.run_in_thread(release_unused_memory)
                 if not await self._has_time_and_disk_space(deadline):
-                    return False
+                    return RunResult.WORKING
         finally:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
 
     async def _has_time_and_disk_space(self, deadline: float) -> bool:
-        is_full = await self._stores.disk.read_state() is DiskState.FULL
+        is_full = await self._stores.disk.read_disk_state() is DiskState.FULL
         return not is_full and self._runtime.monotonic() <= deadline
 
-    async def _reload_job(self, job: Job) -> Job:
+    async def _reload_unfinished_job(self, job: Job) -> Job:
         """Return the stored job.
 
         Raises:
@@ -326,7 +338,7 @@ class ImportRunner:
             raise _build_reservation_lost_error()
 
     async def _try_extend_reservation(self, job: Job) -> bool:
-        return await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE)
+        return await self._stores.leases.try_extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE)
 
     async def _open_reader(self, job: Job) -> StepReader:
         request = get_import_request(job)
@@ -337,7 +349,7 @@ class ImportRunner:
         etag = request.file.etag or blob.etag
         if (blob.size, blob.written_at, blob.etag) != (request.file.size, request.file.written_at, etag):
             raise FileRejectedError("The file was uploaded again after the start; create a new import.")
-        mapper = build_mapper(await self._catalog(), job.connections[0], request, None, self._runtime)
+        mapper = build_row_mapper(await self._catalog(), job.connections[0], request, None, self._runtime)
         loop = asyncio.get_running_loop()
         source = UploadedSource(self._stores.blobs, blob, loop)
         return await run_in_pool(self._pool, open_reader, request.format, source, mapper)
@@ -354,31 +366,31 @@ class ImportRunner:
             archived: event that is set when the archive has the messages of the current step and their memory is free.
         """
         request = get_import_request(job)
-        position, first_row = request.position, request.rows + 1
+        position, first_row_number = request.position, request.rows + 1
         if current is not None:
-            position, first_row = current.next_position, first_row + current.rows
-        return asyncio.create_task(self._prepare_step(job, reader, position, first_row, archived))
+            position, first_row_number = current.next_position, first_row_number + current.rows
+        return asyncio.create_task(self._prepare_step(job, reader, position, first_row_number, archived))
 
     async def _prepare_step(
-        self, job: Job, reader: StepReader, position: int, first_row: int, archived: asyncio.Event | None
+        self, job: Job, reader: StepReader, position: int, first_row_number: int, archived: asyncio.Event | None
     ) -> PreparedStep | None:
         """Read a step and drop the messages that are already stored; return None at the end of the file."""
-        step = await run_in_pool(self._pool, reader.read, position, first_row)
+        step = await run_in_pool(self._pool, reader.read_step, position, first_row_number)
         if step is None:
             return None
         if archived is not None:
             # A message of this step can repeat one of the step before it.
             await archived.wait()
         source = await self._build_import_source(job)
-        messages = await self._select_new_messages(source, first_row, step.messages)
+        messages = await self._select_new_messages(source, first_row_number, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
         # The blobs are built while the previous step is stored, because storing mostly waits for other processes.
-        blobs = await self._stores.archive.build_blobs(source, messages)
+        blobs = await self._stores.archive.build_blobs_unless_too_many(source, messages)
         return PreparedStep(step.next_position, step.rows, source, messages, blobs, duplicates, step.rejected)
 
-    async def _select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+    async def _select_new_messages(self, source: ImportSource, first_row_number: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
-            return await self._stores.archive.select_new_messages(source, first_row, messages)
+            return await self._stores.archive.select_new_messages(source, first_row_number, messages)
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
         """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
@@ -420,7 +432,7 @@ class ImportRunner:
     async def _build_import_source(self, job: Job) -> ImportSource:
         catalog, lookup = await self._catalog(), job.connections[0]
         ingested_at = get_import_request(job).started_at or job.created_at
-        return ImportSource(job.id, lookup, catalog.list_surfaces_of_connection(lookup), ingested_at)
+        return ImportSource(job.id, lookup, catalog.list_surface_lookups_of_connection(lookup), ingested_at)
 
     async def _begin_storing_step(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
         """Store the messages of a step in a file for the query table, and record in the job that the step is open.
@@ -474,9 +486,9 @@ class ImportRunner:
         request = get_import_request(job)
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:
-            content = await self._runtime.run_in_thread(format_rejected_rows, listed)
+            content = await self._runtime.run_in_thread(format_rejected_rows_as_csv, listed)
             await self._stores.blobs.create_if_missing(
-                f"{_build_rejected_rows_prefix(job)}{request.steps:06d}.csv", content
+                f"{_build_rejected_rows_blob_prefix(job)}{request.steps:06d}.csv", content
             )
 
     async def _complete_job(self, job: Job) -> None:
@@ -488,7 +500,7 @@ class ImportRunner:
 
     async def _store_rejected_rows_file(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
-        parts = [blob async for blob in blobs.list(_build_rejected_rows_prefix(job))]
+        parts = [blob async for blob in blobs.list(_build_rejected_rows_blob_prefix(job))]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             await self._runtime.run_in_thread(require_scratch_space, folder, sum(part.size for part in parts))
             part_path, path = folder / "part.csv", folder / "rejected.csv"
@@ -539,5 +551,5 @@ def _build_ingestion_tag(job: Job, step_number: int) -> str:
     return f"import-{job.id}-{step_number}"
 
 
-def _build_rejected_rows_prefix(job: Job) -> str:
+def _build_rejected_rows_blob_prefix(job: Job) -> str:
     return f"{build_job_blob_prefix(job.id)}rejected/"

@@ -13,10 +13,13 @@ SIGNATURE = "ce-signature"
 _NOT_THE_SERVICE = "Only Azure Web PubSub may call this address; the signature or token is missing or invalid."
 
 
+type TokenClaims = Mapping[str, Any]
+
+
 class TokenVerifier(Protocol):
     """Verifier of Entra ID tokens of one tenant for one audience."""
 
-    async def verify(self, token: str) -> Mapping[str, Any]:
+    async def verify(self, token: str) -> TokenClaims:
         """Return the claims of a token; raise WorkspaceError UNAUTHENTICATED if the token is invalid."""
         ...
 
@@ -27,12 +30,12 @@ class SignedEvents:
     def __init__(self, access_key: str) -> None:
         self._key = access_key.encode()
 
-    async def verify(self, headers: Mapping[str, str]) -> None:
+    async def require_call_from_web_pubsub(self, headers: Mapping[str, str]) -> None:
         """Verify that at least one signature of a call is valid; Web PubSub signs with each of its access keys."""
         connection = headers.get(CONNECTION_ID, "")
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]
-        if not self._key or not connection or not any(_signatures_are_equal(each, expected) for each in given):
+        if not self._key or not connection or not any(_is_same_signature(each, expected) for each in given):
             raise build_unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_webhook_allowed_origin(self) -> str:
@@ -54,7 +57,7 @@ class IdentifiedEvents:
         self._tokens = tokens
         self._object_id = object_id.casefold()
 
-    async def verify(self, headers: Mapping[str, str]) -> None:
+    async def require_call_from_web_pubsub(self, headers: Mapping[str, str]) -> None:
         """Verify the bearer token of a call, and that it belongs to the managed identity of Web PubSub."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._object_id:
@@ -68,5 +71,5 @@ class IdentifiedEvents:
         return urlsplit(self._endpoint).hostname or ""
 
 
-def _signatures_are_equal(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+def _is_same_signature(given_signature: str, expected_signature: str) -> bool:
+    return hmac.compare_digest(given_signature.encode(), expected_signature.encode())

@@ -29,7 +29,7 @@ def _parse_window_seconds(text: object) -> int:
     return int(str(text))
 
 
-def _check_window(seconds: int) -> int:
+def _require_valid_window_seconds(seconds: int) -> int:
     if not 1 <= seconds <= MAX_WINDOW_SECONDS:
         raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return seconds
@@ -48,7 +48,12 @@ class StreamFilters(BaseModel):
         None, description="RFC 3339; impulses measured since then are replayed first."
     )
     window_seconds: (
-        Annotated[int, BeforeValidator(_parse_window_seconds), AfterValidator(_check_window), WithJsonSchema(_WINDOW)]
+        Annotated[
+            int,
+            BeforeValidator(_parse_window_seconds),
+            AfterValidator(_require_valid_window_seconds),
+            WithJsonSchema(_WINDOW),
+        ]
         | None
     ) = Field(
         None,
@@ -83,14 +88,14 @@ class StreamFilters(BaseModel):
         return {name: value for name, value in state.items() if value is not None}
 
     @classmethod
-    def from_stream_state(cls, state: bytes) -> "StreamFilters":
+    def from_stream_state(cls, stream_state: bytes) -> "StreamFilters":
         """Parse the filters that Web PubSub stored with a stream; return empty filters if none are stored."""
         try:
-            return cls.model_validate(parse_json(state))
+            return cls.model_validate(parse_json(stream_state))
         except ValueError:
             return cls.model_validate({})
 
-    def select_connections(self, catalog: Catalog) -> tuple[str, ...]:
+    def select_connection_lookups(self, catalog: Catalog) -> tuple[str, ...]:
         """Return the sorted lookups (ids in URLs) of the selected connections; empty if the filters exclude each other.
 
         Raises:
@@ -111,10 +116,10 @@ class StreamFilters(BaseModel):
         return tuple(sorted(selected))
 
 
-def read_member_id(state: bytes) -> str:
+def read_member_id(stream_state: bytes) -> str:
     """Return the member id that Web PubSub stored with a stream; an empty text if none is stored."""
     try:
-        document = parse_json(state)
+        document = parse_json(stream_state)
     except ValueError:
         return ""
     member_id = document.get(MEMBER) if isinstance(document, dict) else None

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.errors import WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -40,7 +40,7 @@ _SKIP = """\
 | project-away _oi_row
 """
 
-type Key = tuple[str, str]
+type ImpulseKey = tuple[str, str]
 """Connection and message id, which together identify an impulse (telemetry message)."""
 
 
@@ -54,9 +54,16 @@ class StoredImpulse:
         text: the impulse as JSON text, with empty headers, because the table stores none.
     """
 
-    key: Key
+    key: ImpulseKey
     timestamp: datetime
     text: bytes
+
+
+class _ImpulsePage(NamedTuple):
+    """Page of stored impulses, and the page size with which the engine accepted the query."""
+
+    impulses: list[StoredImpulse]
+    accepted_rows: int
 
 
 class History:
@@ -68,7 +75,7 @@ class History:
         self._runtime = runtime
 
     async def read_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
+        self, connection_lookups: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
         """Yield pages of the stored messages of connections, oldest first; two pages can contain the same message.
 
@@ -76,7 +83,7 @@ class History:
         a whole page has one timestamp, the following pages continue within this timestamp.
 
         Args:
-            connections: lookups (ids in URLs) of the connections.
+            connection_lookups: lookups (ids in URLs) of the connections.
             since: earliest timestamp of the messages.
             until: end of the range of timestamps, exclusive.
 
@@ -84,8 +91,8 @@ class History:
             WorkspaceError: any error of the engine.
         """
         rows = self._page_rows
-        while connections:
-            page, rows = await self._read_page_and_accepted_size(connections, since, until, rows)
+        while connection_lookups:
+            page, rows = await self._read_page(connection_lookups, since, until, rows)
             if page:
                 yield page
             if len(page) < rows:
@@ -95,43 +102,44 @@ class History:
                 continue
             next_timestamp = since + _MICROSECOND
             async for next_page in self._read_next_pages(
-                connections, since, min(next_timestamp, until), rows, skipped_rows=len(page)
+                connection_lookups, since, min(next_timestamp, until), rows, skipped_rows=len(page)
             ):
                 yield next_page
             since = next_timestamp
 
     async def _read_next_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int
+        self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield the messages of a time range without the first ``skipped_rows``, in pages of at most ``rows`` messages.
+        """Yield the messages of a time range without the first ``skipped_rows``, in pages of at most ``page_rows``.
 
         Each page is expensive, because the engine sorts the whole time range again.
         """
         while True:
-            page, rows = await self._read_page_and_accepted_size(connections, since, until, rows, skipped_rows)
+            page, page_rows = await self._read_page(connection_lookups, since, until, page_rows, skipped_rows)
             if page:
                 yield page
-            if len(page) < rows:
+            if len(page) < page_rows:
                 return
             skipped_rows += len(page)
 
-    async def _read_page_and_accepted_size(
-        self, connections: Sequence[str], since: datetime, until: datetime, rows: int, skipped_rows: int = 0
-    ) -> tuple[list[StoredImpulse], int]:
-        """Return a page of at most ``rows`` messages, and the page size that was used.
+    async def _read_page(
+        self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int = 0
+    ) -> _ImpulsePage:
+        """Return a page of at most ``page_rows`` messages.
 
-        The page size is less than ``rows`` if the engine rejected a larger result; the next pages should use it, too.
+        The accepted page size is less than ``page_rows`` if the engine rejected a larger result; the next pages should
+        use it, too.
         """
         while True:
-            query = _build_query(connections, since, until, skipped_rows, rows)
+            query = _build_history_query(connection_lookups, since, until, skipped_rows, page_rows)
             try:
-                return await self._convert_result(await self._engine.execute(query)), rows
+                return _ImpulsePage(await self._convert_engine_result(await self._engine.execute(query)), page_rows)
             except WorkspaceError as error:
-                if error.code != "QUERY_TOO_LARGE" or rows <= _MIN_PAGE_ROWS:
+                if error.code != "QUERY_TOO_LARGE" or page_rows <= _MIN_PAGE_ROWS:
                     raise
-            rows = max(rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
+            page_rows = max(page_rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
 
-    async def _convert_result(self, result: EngineResult) -> list[StoredImpulse]:
+    async def _convert_engine_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []
         for start in range(0, len(result.rows), _SLICE_ROWS):
             rows = result.rows[start : start + _SLICE_ROWS]
@@ -140,14 +148,14 @@ class History:
         return impulses
 
 
-def _build_query(
-    connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int, rows: int
+def _build_history_query(
+    connection_lookups: Sequence[str], since: datetime, until: datetime, skipped_rows: int, max_rows: int
 ) -> EngineQuery:
-    lookups = ", ".join(f'"{connection}"' for connection in connections)
+    lookups = ", ".join(f'"{connection}"' for connection in connection_lookups)
     skip = _SKIP.format(count=skipped_rows) if skipped_rows else ""
-    text = _QUERY.format(connections=lookups, skip=skip, rows=rows)
+    text = _QUERY.format(connections=lookups, skip=skip, rows=max_rows)
     bounds = {name: f"datetime({format_rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
-    return EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
+    return EngineQuery(text, bounds, max_rows, TIMEOUT_SECONDS)
 
 
 def _to_stored_impulses(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[StoredImpulse]:

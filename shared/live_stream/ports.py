@@ -64,8 +64,8 @@ class MessageService(MessageSender, Protocol):
         """
         ...
 
-    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
-        """Return a WebSocket URL with which a client can open a stream for ``user`` until ``expires_at``.
+    async def create_stream_url(self, user_id: str, expires_at: datetime) -> str:
+        """Return a WebSocket URL with which a client can open a stream for ``user_id`` until ``expires_at``.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
@@ -104,7 +104,7 @@ class StreamSender(Protocol):
 class EventSource(Protocol):
     """Authenticator of the HTTP calls that Web PubSub sends to this app."""
 
-    async def verify(self, headers: Mapping[str, str]) -> None:
+    async def require_call_from_web_pubsub(self, headers: Mapping[str, str]) -> None:
         """Verify that Web PubSub sent a call, from the call's headers (lower-case names).
 
         Raises:

@@ -36,23 +36,23 @@ class RecentImpulses:
         self._until: OrderedDict[tuple[str, bytes], float] = OrderedDict()
         self._runtime = runtime
 
-    def is_recently_published(self, group: str, text: bytes) -> bool:
+    def is_recently_published(self, group: str, impulse_json: bytes) -> bool:
         """Return whether an impulse (telemetry message) with the same id was published recently.
 
         Args:
             group: group of the listeners: the lookup (id in URLs) of the impulse's connection.
-            text: the impulse as JSON text.
+            impulse_json: the impulse as JSON text.
         """
-        key = (group, _extract_text_up_to_id(text))
+        key = (group, _extract_json_up_to_id(impulse_json))
         until = self._until.get(key)
         if until is None or self._runtime.monotonic() < until:
             return until is not None
         del self._until[key]
         return False
 
-    def remember(self, group: str, text: bytes) -> None:
+    def remember_published(self, group: str, impulse_json: bytes) -> None:
         """Remember an impulse (telemetry message) as published; an impulse without an id is ignored."""
-        prefix = _extract_text_up_to_id(text)
+        prefix = _extract_json_up_to_id(impulse_json)
         if not prefix:
             return
         key = (group, prefix)
@@ -61,12 +61,12 @@ class RecentImpulses:
             self._until.popitem(last=False)
 
 
-def _extract_text_up_to_id(text: bytes) -> bytes:
+def _extract_json_up_to_id(impulse_json: bytes) -> bytes:
     """Return the start of a telemetry message's JSON text up to the end of its id; this start identifies the message.
 
     Parsing the whole text as JSON would cost as much as publishing it.
     """
-    return text[: max(0, text.find(_AFTER_ID))]
+    return impulse_json[: max(0, impulse_json.find(_AFTER_ID))]
 
 
 FRESH_FOR = timedelta(minutes=1)
@@ -167,25 +167,25 @@ class LivePublisher:
             raise failed[0]
         done.clear()
 
-    async def skip_batch_without_listeners(self, groups: Collection[str], count: int) -> bool:
+    async def try_skip_batch_without_listeners(self, groups: Collection[str], impulse_count: int) -> bool:
         """Skip a batch if none of its groups has a listener: count its impulses as unheard and return True.
 
         Otherwise, return False; the caller must then publish the batch.
 
         Args:
             groups: groups of the batch's impulses.
-            count: number of impulses in the batch.
+            impulse_count: number of impulses in the batch.
         """
         if self._audience is None:
             return False
         for group in groups:
             if group not in ("", UNROUTED) and await self._can_have_listeners(group):
                 return False
-        self.counters.unheard += count
+        self.counters.unheard += impulse_count
         return True
 
     def _group_unpublished_events(
-        self, events: Sequence[HubEvent], published_numbers: set[int], at: datetime
+        self, events: Sequence[HubEvent], published_sequence_numbers: set[int], at: datetime
     ) -> dict[str, list[HubEvent]]:
         """Return the events to publish by group, without events that are too old, published, or have no group."""
         oldest = at - FRESH_FOR
@@ -194,7 +194,7 @@ class LivePublisher:
         for event in events:
             if event.enqueued_at < oldest:
                 stale += 1
-            elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in published_numbers:
+            elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in published_sequence_numbers:
                 unpublished.setdefault(event.partition_key, []).append(event)
         if stale:
             self.counters.stale += stale
@@ -202,17 +202,17 @@ class LivePublisher:
         return unpublished
 
     async def _publish_group(
-        self, group: str, events: list[HubEvent], published_numbers: set[int], *, pauses: bool
+        self, group: str, events: list[HubEvent], published_sequence_numbers: set[int], *, pauses: bool
     ) -> None:
         async with self._limit:
             if not await self._can_have_listeners(group):
                 self.counters.unheard += len(events)
-                published_numbers.update(event.sequence_number for event in events)
+                published_sequence_numbers.update(event.sequence_number for event in events)
                 return
             began = self._runtime.monotonic()
             for count, event in enumerate(events, 1):
                 await self._publish_unless_repeated(group, event)
-                published_numbers.add(event.sequence_number)
+                published_sequence_numbers.add(event.sequence_number)
                 if pauses and count % PAUSE_AFTER_MESSAGES == 0:
                     await self._runtime.sleep(PAUSE_FACTOR * (self._runtime.monotonic() - began))
                     began = self._runtime.monotonic()
@@ -233,7 +233,7 @@ class LivePublisher:
             self.counters.repeated += 1
             return
         await self._publish_with_retries(group, event)
-        self._repeats.remember(group, event.body)
+        self._repeats.remember_published(group, event.body)
 
     async def _publish_with_retries(self, group: str, event: HubEvent) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -253,12 +253,12 @@ class LivePublisher:
                 return
             await self._runtime.sleep(FIRST_PAUSE_SECONDS * 2**attempt * self._runtime.uniform(0.5, 1))
 
-    def _record_publishing_failure(self, partition: str, events: int, error: BaseException) -> None:
+    def _record_publishing_failure(self, partition_id: str, event_count: int, error: BaseException) -> None:
         self.counters.failures += 1
         _LOGGER.warning(
             "cannot publish impulses to the live stream",
             extra=fields(
-                partition=partition, events=events, failures=self.counters.failures, reason=type(error).__name__
+                partition=partition_id, events=event_count, failures=self.counters.failures, reason=type(error).__name__
             ),
         )
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, Key
+from shared.live_stream.history import History, ImpulseKey
 from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
@@ -75,7 +75,7 @@ class Stream(Protocol):
         """Return whether the buffer was full since the last ``start_buffering``, so that live messages were lost."""
         ...
 
-    async def send(self, texts: Sequence[bytes]) -> bool:
+    async def try_send(self, texts: Sequence[bytes]) -> bool:
         """Send telemetry messages as fast as the listener reads them; return whether the stream is still open."""
         ...
 
@@ -103,12 +103,12 @@ class Replay:
         self._progress = progress
         self._remembered = max_remembered
 
-    async def run(self, stream: Stream, connections: Sequence[str], since: datetime) -> None:
+    async def replay_to_stream(self, stream: Stream, connection_lookups: Sequence[str], since: datetime) -> None:
         """Send earlier messages to a stream that buffers live messages, then send the buffered messages.
 
         Args:
             stream: stream to which the messages are sent.
-            connections: lookups (ids in URLs) of the stream's connections.
+            connection_lookups: lookups (ids in URLs) of the stream's connections.
             since: earliest timestamp of the replayed messages.
 
         Raises:
@@ -119,15 +119,15 @@ class Replay:
         while True:
             stream.start_buffering()
             await self._progress.wait_for_query_table()
-            async for page in self._history.read_pages(connections, replay_from):
+            async for page in self._history.read_pages(connection_lookups, replay_from):
                 new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
-                if new_impulses and not await stream.send(new_impulses):
+                if new_impulses and not await stream.try_send(new_impulses):
                     return
             await self._progress.wait_for_live_stream()
             if not stream.has_overflowed():
                 break
-            replay_from = max(since, seen.find_oldest_remembered_time(since))
-        await stream.send_buffered(seen.contains)
+            replay_from = max(since, seen.get_oldest_remembered_time(since))
+        await stream.send_buffered(seen.has_impulse)
 
 
 class SentImpulses:
@@ -144,9 +144,9 @@ class SentImpulses:
         self._limit = limit
         self._has_evicted = False
         self.count = 0
-        self._sent: OrderedDict[Key, datetime] = OrderedDict()
+        self._sent: OrderedDict[ImpulseKey, datetime] = OrderedDict()
 
-    def add_if_new(self, key: Key, timestamp: datetime) -> bool:
+    def add_if_new(self, key: ImpulseKey, timestamp: datetime) -> bool:
         """Remember a telemetry message as sent; return False if it is already remembered."""
         if key in self._sent:
             return False
@@ -157,14 +157,14 @@ class SentImpulses:
             self._has_evicted = True
         return True
 
-    def contains(self, text: bytes) -> bool:
+    def has_impulse(self, impulse_json: bytes) -> bool:
         """Return whether a telemetry message, as JSON text, is remembered as sent."""
-        impulse = parse_lossless_json(text)
+        impulse = parse_lossless_json(impulse_json)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
-    def find_oldest_remembered_time(self, since: datetime) -> datetime:
-        """Return the timestamp of the oldest remembered message; ``since`` if all sent messages are remembered."""
-        return next(iter(self._sent.values())) if self._has_evicted else since
+    def get_oldest_remembered_time(self, default: datetime) -> datetime:
+        """Return the timestamp of the oldest remembered message; ``default`` if all sent messages are remembered."""
+        return next(iter(self._sent.values())) if self._has_evicted else default
 
 
 class CatchUp:
@@ -202,7 +202,7 @@ class CatchUp:
         self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
         self._runtime = runtime
 
-    async def run(self, connection_id: str, filters: StreamFilters) -> None:
+    async def replay_or_close_stream(self, connection_id: str, filters: StreamFilters) -> None:
         """Replay the messages that a stream's filters request; close the stream with a reason if the replay fails.
 
         Args:
@@ -240,28 +240,30 @@ class CatchUp:
 
     async def _replay_impulses(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
         async with AsyncExitStack() as turn:
-            await turn.enter_async_context(self._take_turn())
+            await turn.enter_async_context(self._wait_for_replay_slot())
             opened_at = self._runtime.now()
             lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
             catalog = await self._catalog()
-            read = partial(self._iterate_new_impulses, filters.select_connections(catalog), SentImpulses(REMEMBERED))
+            read = partial(
+                self._iterate_new_impulses, filters.select_connection_lookups(catalog), SentImpulses(REMEMBERED)
+            )
             latest = opened_at + timedelta(seconds=catalog.policies.telemetry.max_ahead_seconds) + SKEW
             # Messages of fast clocks are read first, because live messages soon have the same timestamps.
             ahead, earlier = read(max(since, opened_at), latest), read(since, opened_at)
-            if not await self._send_messages(connection_id, [ahead, earlier], lag_ends_at):
+            if not await self._try_send_messages(connection_id, [ahead, earlier], lag_ends_at):
                 return
             pause = lag_ends_at - self._runtime.monotonic()
             if pause > 0:
                 await turn.aclose()
                 await self._runtime.sleep(pause)
-                await turn.enter_async_context(self._take_turn())
+                await turn.enter_async_context(self._wait_for_replay_slot())
             now = self._runtime.now()
             late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
             still_ahead = [read(max(since, now), latest)] if now < latest else []
-            await self._send_messages(connection_id, [*still_ahead, earlier, late])
+            await self._try_send_messages(connection_id, [*still_ahead, earlier, late])
 
     @asynccontextmanager
-    async def _take_turn(self) -> AsyncIterator[None]:
+    async def _wait_for_replay_slot(self) -> AsyncIterator[None]:
         """Context manager: wait until this replay may read and send messages."""
         self._waiting += 1
         try:
@@ -271,29 +273,29 @@ class CatchUp:
             self._waiting -= 1
 
     async def _iterate_new_impulses(
-        self, connections: Sequence[str], sent_impulses: SentImpulses, since: datetime, until: datetime
+        self, connection_lookups: Sequence[str], sent_impulses: SentImpulses, since: datetime, until: datetime
     ) -> AsyncIterator[bytes]:
         """Yield the stored messages of a time range that were not sent before, and remember them as sent.
 
         Raises:
             OverflowError: the replay exceeds its maximum number of messages.
         """
-        async for page in self._history.read_pages(connections, since, until):
+        async for page in self._history.read_pages(connection_lookups, since, until):
             for impulse in page:
                 if sent_impulses.add_if_new(impulse.key, impulse.timestamp):
                     if sent_impulses.count > self._max_impulses:
                         raise OverflowError
                     yield impulse.text
 
-    async def _send_messages(
-        self, connection_id: str, sources: Sequence[AsyncIterator[bytes]], pause_at: float = math.inf
+    async def _try_send_messages(
+        self, connection_id: str, sources: Sequence[AsyncIterator[bytes]], pause_at_monotonic: float = math.inf
     ) -> bool:
         """Send the telemetry messages of the sources to a stream one after another.
 
         Args:
             connection_id: id of the stream in Web PubSub.
             sources: iterators over messages; a later call can continue with their remaining messages.
-            pause_at: time of the monotonic clock, in seconds, after which no further message is sent.
+            pause_at_monotonic: time of the monotonic clock, in seconds, after which no further message is sent.
 
         Returns:
             False if the stream was closed meanwhile.
@@ -305,7 +307,7 @@ class CatchUp:
                     return False
                 await self._send_with_retries(connection_id, text)
                 count += 1
-                if self._runtime.monotonic() >= pause_at:
+                if self._runtime.monotonic() >= pause_at_monotonic:
                     return True
         return True
 

@@ -16,7 +16,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, OpenStream, ResumePrincipal
-from shared.live_stream.stream_quota import StreamQuota, build_member_group
+from shared.live_stream.stream_quota import StreamQuota, build_group_name_of_member
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import CurrentCatalog
@@ -45,19 +45,21 @@ class StreamCredential:
     subprotocol: str = ""
 
 
-def extract_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
+def extract_credential(
+    authorization: str, token_parameters: Sequence[str], subprotocols: Sequence[str]
+) -> StreamCredential:
     """Return a listener's credential: from the Authorization header, else the query parameter, else the subprotocol.
 
     Args:
         authorization: value of the Authorization header; empty if missing.
-        tokens: values of the query parameter ``token``.
+        token_parameters: values of the query parameter ``token``.
         subprotocols: offered subprotocols; browsers cannot set headers and offer ``bearer.<token>``.
     """
     subprotocol = next((each for each in subprotocols if each.startswith(SUBPROTOCOL_PREFIX)), "")
     if authorization:
         return StreamCredential(authorization, subprotocol)
-    if tokens:
-        return StreamCredential(f"Bearer {tokens[0]}", subprotocol)
+    if token_parameters:
+        return StreamCredential(f"Bearer {token_parameters[0]}", subprotocol)
     return StreamCredential(
         f"Bearer {subprotocol.removeprefix(SUBPROTOCOL_PREFIX)}" if subprotocol else "", subprotocol
     )
@@ -164,7 +166,7 @@ class LiveStream:
         self._quota = quota
         self._runtime = runtime
 
-    async def select_connections(self, filters: StreamFilters) -> tuple[str, ...]:
+    async def select_connection_lookups(self, filters: StreamFilters) -> tuple[str, ...]:
         """Validate the filters of a stream; return the lookups (ids in URLs) of the selected connections.
 
         Raises:
@@ -172,9 +174,9 @@ class LiveStream:
                 surface.
         """
         filters.compute_replay_start(self._runtime.now())
-        return filters.select_connections(await self._catalog())
+        return filters.select_connection_lookups(await self._catalog())
 
-    async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
+    async def admit_listener(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
         """Admit a listener and count the stream towards the caller's quota.
 
         Args:
@@ -183,13 +185,14 @@ class LiveStream:
             stream_id: id of the WebSocket connection in Web PubSub.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`select_connections`; THROTTLED ``TOO_MANY_STREAMS``.
+            WorkspaceError: the same errors as :meth:`select_connection_lookups`; THROTTLED ``TOO_MANY_STREAMS``.
         """
-        groups = await self.select_connections(filters)
+        groups = await self.select_connection_lookups(filters)
         await self._quota.reserve_stream(principal.member_id, stream_id)
         self._audience.expect_listener(groups)
         return StreamAdmission(
-            Listener.from_principal(principal).user_id, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
+            Listener.from_principal(principal).user_id,
+            (ALL_STREAMS, build_group_name_of_member(principal.member_id), *groups),
         )
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
@@ -211,18 +214,21 @@ class LiveStream:
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
-    async def create_link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
+    async def create_stream_link(
+        self, principal: Principal, filters: StreamFilters, query_parameters: Mapping[str, str]
+    ) -> Link:
         """Create a link that opens the caller's stream; the link expires with the token, but after at most an hour.
 
         Args:
             principal: the caller.
             filters: filters of the stream.
-            parameters: the filters as query parameters.
+            query_parameters: the filters as query parameters.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`select_connections`; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`select_connection_lookups`; UNAVAILABLE
+                ``LIVE_STREAM_UNAVAILABLE``.
         """
-        await self.select_connections(filters)
+        await self.select_connection_lookups(filters)
         listener = Listener.from_principal(principal)
         current = self._runtime.now()
         minutes = max(
@@ -230,9 +236,9 @@ class LiveStream:
         )
         expires_at = min(current + timedelta(minutes=minutes), listener.expires_at)
         url = await self._service.create_stream_url(listener.user_id, current + timedelta(minutes=minutes))
-        return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
+        return Link(f"{url}&{urlencode(query_parameters)}" if query_parameters else url, expires_at)
 
-    async def close_unauthorised_streams(self) -> int:
+    async def close_and_count_unauthorised_streams(self) -> int:
         """Close streams whose token expired or was revoked, or whose member lost the right to listen.
 
         Returns:
@@ -245,7 +251,7 @@ class LiveStream:
         closed, failures = 0, list[WorkspaceError]()
         async for stream in self._service.iterate_streams(ALL_STREAMS):
             try:
-                closed += await self._close_if_unauthorised(stream)
+                closed += await self._try_close_if_unauthorised(stream)
             except WorkspaceError as error:
                 failures.append(error)
         if closed:
@@ -255,19 +261,19 @@ class LiveStream:
             raise failures[0]
         return closed
 
-    async def _close_if_unauthorised(self, stream: OpenStream) -> bool:
+    async def _try_close_if_unauthorised(self, stream: OpenStream) -> bool:
         """Close a stream that is no longer authorised; return whether it was closed."""
         reason = await self._find_reason_to_close(stream)
-        if reason:
+        if reason is not None:
             await self._service.disconnect(stream.connection_id, reason)
-        return bool(reason)
+        return reason is not None
 
-    async def _find_reason_to_close(self, stream: OpenStream) -> str:
-        """Return the reason why a stream is no longer authorised; an empty text if it still is."""
+    async def _find_reason_to_close(self, stream: OpenStream) -> str | None:
+        """Return the reason why a stream is no longer authorised; None if it still is."""
         try:
             await self.authenticate_stream_user(stream.user)
         except WorkspaceError as error:
             if error.kind in (Kind.UNAUTHENTICATED, Kind.FORBIDDEN):
                 return error.detail
             raise
-        return ""
+        return None

@@ -24,7 +24,7 @@ _REMEMBERED: Final = 10_000
 _LOGGER = get_logger("live")
 
 
-def build_member_group(member_id: str) -> str:
+def build_group_name_of_member(member_id: str) -> str:
     """Return the name of the group that contains all streams of a team member in Web PubSub."""
     return f"_member.{hashlib.sha256(member_id.encode()).hexdigest()}"
 
@@ -72,7 +72,7 @@ class StreamQuota:
             raise _build_too_many_streams_error(limit)
         try:
             is_taken = await self._try_add_reservation(member_id, stream_id, limit)
-            if not is_taken and await self._release_ended_streams(member_id):
+            if not is_taken and await self._try_release_ended_streams(member_id):
                 is_taken = await self._try_add_reservation(member_id, stream_id, limit)
         except WorkspaceError as error:
             # A failing quota store must not reject callers.
@@ -94,13 +94,17 @@ class StreamQuota:
         await self._places.delete_reservations(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
 
-    async def _try_add_reservation(self, member_id: str, stream_id: str, limit: int) -> bool:
-        """Add a reservation for a stream; return False if the member already has ``limit`` reservations."""
-        return await self._places.reserve(
-            member_id, Purpose.STREAMS, stream_id, at=self._runtime.now().timestamp(), limit=limit
+    async def _try_add_reservation(self, member_id: str, stream_id: str, max_streams: int) -> bool:
+        """Add a reservation for a stream; return False if the member already has ``max_streams`` reservations."""
+        return await self._places.try_reserve(
+            member_id,
+            Purpose.STREAMS,
+            stream_id,
+            at_unix_seconds=self._runtime.now().timestamp(),
+            max_reservations=max_streams,
         )
 
-    async def _release_ended_streams(self, member_id: str) -> bool:
+    async def _try_release_ended_streams(self, member_id: str) -> bool:
         """Release the member's reservations for streams that are not open; return whether any was released."""
         instant = self._runtime.monotonic()
         if instant - self._compared_at.get(member_id, -math.inf) < COMPARE_SECONDS:
@@ -111,7 +115,8 @@ class StreamQuota:
         at = self._runtime.now().timestamp()
         held = await self._places.list_reservations(member_id, Purpose.STREAMS)
         open_ids = {
-            reader.connection_id async for reader in self._service.iterate_streams(build_member_group(member_id))
+            reader.connection_id
+            async for reader in self._service.iterate_streams(build_group_name_of_member(member_id))
         }
         # The time of a reservation is in the future if the clock was set back.
         settled = [place.id for place in held if abs(at - place.taken_at) > HANDSHAKE_SECONDS]
@@ -122,10 +127,10 @@ class StreamQuota:
         return bool(ended)
 
 
-def _build_too_many_streams_error(limit: int) -> WorkspaceError:
+def _build_too_many_streams_error(max_streams: int) -> WorkspaceError:
     count("workspace.live.quota_refusals")
     detail = (
-        f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "
+        f"You have {max_streams} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "
         "close one, then try again."
     )
-    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_STREAMS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)
+    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_STREAMS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=max_streams)

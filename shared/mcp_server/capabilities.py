@@ -66,10 +66,10 @@ class Tool:
     read_only: bool = True
     hidden_arguments: tuple[str, ...] = ()
 
-    def find_unknown_arguments(self, names: Iterable[str]) -> list[str]:
+    def find_unknown_arguments(self, argument_names: Iterable[str]) -> list[str]:
         """Return the given names that are not arguments of this tool, neither listed nor hidden."""
         known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
-        return [name for name in names if name not in known]
+        return [name for name in argument_names if name not in known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +171,23 @@ def compact_output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     Each reference to a named schema is replaced by the type of this schema, such as object.
     """
     named = schema.get("$defs", {})
-    return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
+    return _compact_schema(_replace_references_by_types(schema, named), _OUTPUT_KEYWORDS.__contains__)
 
 
-def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
+def _replace_references_by_types(value: Any, named_schemas: Mapping[str, Any]) -> Any:
     """Return a copy of a schema; each ``$ref`` is replaced by its target's type, such as ``{"type": "object"}``."""
     if isinstance(value, list):
-        return [_replace_references(each, named_schemas) for each in value]
+        return [_replace_references_by_types(each, named_schemas) for each in value]
     if not isinstance(value, Mapping):
         return value
     if "$ref" in value:
         kind = _find_json_type(value, named_schemas)
         return {} if kind is None else {"type": kind}
-    return {keyword: _replace_references(each, named_schemas) for keyword, each in value.items() if keyword != "$defs"}
+    return {
+        keyword: _replace_references_by_types(each, named_schemas)
+        for keyword, each in value.items()
+        if keyword != "$defs"
+    }
 
 
 def _find_json_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> Any:
@@ -199,23 +203,23 @@ def _find_json_type(schema: Mapping[str, Any], named_schemas: Mapping[str, Any])
     return schema.get("type")
 
 
-def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
-    """Return a copy of a schema, also of its inner schemas, with only those keywords for which ``is_kept`` is true."""
-    kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
+def _compact_schema(schema: Mapping[str, Any], is_kept_keyword: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a copy of a schema and its inner schemas with only the keywords for which ``is_kept_keyword`` is true."""
+    kept = {keyword: value for keyword, value in schema.items() if is_kept_keyword(keyword)}
     return _merge_alternative_types(
-        {keyword: _compact_keyword_value(keyword, value, is_kept) for keyword, value in kept.items()}
+        {keyword: _compact_keyword_value(keyword, value, is_kept_keyword) for keyword, value in kept.items()}
     )
 
 
-def _compact_keyword_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> Any:
+def _compact_keyword_value(keyword: str, value: Any, is_kept_keyword: Callable[[str], bool]) -> Any:
     if keyword in _VALUES:
         return value
     if keyword in _NAMED:
-        return {name: _compact_schema(each, is_kept) for name, each in value.items()}
+        return {name: _compact_schema(each, is_kept_keyword) for name, each in value.items()}
     if isinstance(value, Mapping):
-        return _compact_schema(value, is_kept)
+        return _compact_schema(value, is_kept_keyword)
     if isinstance(value, list):
-        return [_compact_schema(each, is_kept) if isinstance(each, Mapping) else each for each in value]
+        return [_compact_schema(each, is_kept_keyword) if isinstance(each, Mapping) else each for each in value]
     return value
 
 
@@ -269,34 +273,36 @@ _CORRECTIONS: Final[Mapping[str, str]] = {
 _LATER: Final = "later; if the error has the member `retryAfter`, after this many seconds"
 
 
-def add_next_call_advice(result: ToolResult, tool: Tool, tools: Collection[str]) -> ToolResult:
+def add_next_call_advice(result: ToolResult, failed_tool: Tool, tool_names: Collection[str]) -> ToolResult:
     """Return the result of a failed call with the property `nextCall`, a sentence that recommends the next tool call.
 
     Args:
         result: the problem document (error object) of the failed call.
-        tool: the tool that failed.
-        tools: names of the caller's tools; no other tool is recommended.
+        failed_tool: the tool that failed.
+        tool_names: names of the caller's tools; no other tool is recommended.
     """
-    return ToolResult({**result.content, "nextCall": _describe_next_call(result.content, tool, tools)}, is_error=True)
+    return ToolResult(
+        {**result.content, "nextCall": _describe_next_call(result.content, failed_tool, tool_names)}, is_error=True
+    )
 
 
-def _describe_next_call(problem: Mapping[str, Any], tool: Tool, tools: Collection[str]) -> str:
+def _describe_next_call(problem: Mapping[str, Any], failed_tool: Tool, tool_names: Collection[str]) -> str:
     code = problem.get("code", "")
     name, purpose = _LISTS.get(code, ("", ""))
-    if name in tools:
+    if name in tool_names:
         nearest = problem.get("nearest")
-        again = f"Call {tool.name} again with {_join_names(nearest)}, or call" if nearest else "Call"
+        again = f"Call {failed_tool.name} again with {_join_names_with_or(nearest)}, or call" if nearest else "Call"
         return f"{again} {name} {purpose}."
     correction = _CORRECTIONS.get(code, "with corrected arguments" if name else _LATER)
-    return f"Call {tool.name} again {correction}. {describe_arguments(tool.input_schema)}"
+    return f"Call {failed_tool.name} again {correction}. {describe_tool_arguments(failed_tool.input_schema)}"
 
 
-def describe_arguments(schema: Schema) -> str:
+def describe_tool_arguments(input_schema: Schema) -> str:
     """Write a sentence with the names of a tool's arguments."""
-    required = schema.get("required", ())
-    names = [f"{name} (required)" if name in required else name for name in schema.get("properties", {})]
+    required = input_schema.get("required", ())
+    names = [f"{name} (required)" if name in required else name for name in input_schema.get("properties", {})]
     return f"Its arguments: {', '.join(names)}." if names else "It has no arguments."
 
 
-def _join_names(names: Collection[str]) -> str:
+def _join_names_with_or(names: Collection[str]) -> str:
     return " or ".join(f"`{name}`" for name in names)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.runtime import Runtime
-from shared.text_formats.serialisation import serialise_in_parts
+from shared.text_formats.serialisation import serialise_json_in_parts
 
 
 class ReplyContents:
@@ -23,23 +23,23 @@ class ReplyContents:
         self._runtime = runtime
         self._texts: dict[str, str] = {}
 
-    def add(self, json_text: str) -> str:
+    def add_and_get_placeholder(self, json_text: str) -> str:
         """Add the JSON text of an object to the reply; return its placeholder, which stands for it as a string."""
         placeholder = self._runtime.new_id()
         self._texts[placeholder] = json_text
         return placeholder
 
-    async def insert_into(self, body: bytes) -> bytes:
+    async def insert_into_reply_body(self, reply_body: bytes) -> bytes:
         """Return the body of a reply with the JSON texts in the place of their placeholders.
 
         A string with a placeholder becomes a string with the JSON text, and an object of
         :func:`build_object_placeholder` becomes the JSON object itself.
 
         Args:
-            body: JSON without spaces.
+            reply_body: JSON without spaces.
         """
         size = sum(map(len, self._texts.values()))
-        return await self._runtime.run_in_thread_if_large(size, _replace_placeholders, body, self._texts)
+        return await self._runtime.run_in_thread_if_large(size, _replace_placeholders, reply_body, self._texts)
 
 
 def build_object_placeholder(placeholder: str) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def build_object_placeholder(placeholder: str) -> dict[str, Any]:
     return {placeholder: True}
 
 
-def _replace_placeholders(body: bytes, texts: Mapping[str, str]) -> bytes:
-    for placeholder, text in texts.items():
+def _replace_placeholders(reply_body: bytes, json_texts: Mapping[str, str]) -> bytes:
+    for placeholder, text in json_texts.items():
         string = b'"%b"' % placeholder.encode()
-        body = body.replace(b"{%b:true}" % string, text.encode())
-        body = body.replace(string, b"".join(serialise_in_parts(text)))
-    return body
+        reply_body = reply_body.replace(b"{%b:true}" % string, text.encode())
+        reply_body = reply_body.replace(string, b"".join(serialise_json_in_parts(text)))
+    return reply_body

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -44,8 +44,8 @@ from shared.mcp_server.reply_contents import ReplyContents, build_object_placeho
 from shared.observability import logs
 from shared.observability.logs import request_id
 from shared.runtime import Runtime
-from shared.text_formats.serialisation import serialise_in_parts, serialise_json
-from shared.text_formats.strict_json import parse_body
+from shared.text_formats.serialisation import serialise_json, serialise_json_in_parts
+from shared.text_formats.strict_json import parse_json_body
 from shared.validation.names import find_nearest_names
 
 _FIRST_ERROR: Final = 400
@@ -69,45 +69,50 @@ _INSTRUCTIONS: Final = (
 )
 
 
-async def handle_request(
-    request: Request, capabilities: Capabilities, hosts: Sequence[str], origins: Sequence[str] = (), *, runtime: Runtime
+async def handle_mcp_request(
+    request: Request,
+    capabilities: Capabilities,
+    accepted_hosts: Sequence[str],
+    accepted_origins: Sequence[str] = (),
+    *,
+    runtime: Runtime,
 ) -> Reply:
     """Process one request of the Model Context Protocol and return the reply.
 
     Args:
         request: the POST request.
         capabilities: capabilities of the caller.
-        hosts: accepted values of the Host header, ``name:*`` for any port; prevents DNS rebinding.
-        origins: accepted origins of scripts, in addition to the origins of ``hosts``.
+        accepted_hosts: accepted values of the Host header, ``name:*`` for any port; prevents DNS rebinding.
+        accepted_origins: accepted origins of scripts, in addition to the origins of ``accepted_hosts``.
         runtime: clock, randomness and threads.
     """
-    host_origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    host_origins = [f"{scheme}://{host}" for host in accepted_hosts for scheme in ("http", "https")]
     contents = ReplyContents(runtime=runtime)
     manager = StreamableHTTPSessionManager(
         ProtocolSession(capabilities, contents, runtime=runtime).build_server(),
         json_response=True,
         stateless=True,
         security_settings=TransportSecuritySettings(
-            allowed_hosts=list(hosts), allowed_origins=[*host_origins, *origins]
+            allowed_hosts=list(accepted_hosts), allowed_origins=[*host_origins, *accepted_origins]
         ),
     )
     collector, parse_error = _ReplyCollector(), await _find_parse_error(request.body, runtime)
     # The transport parses JSON leniently; an empty body makes it reply with its own parse error.
-    body = b"" if parse_error else request.body
+    body = request.body if parse_error is None else b""
     async with manager.run():
-        await manager.handle_request(_build_asgi_scope(request), _build_receive_function(body), collector.send)
+        await manager.handle_request(_build_asgi_scope(request), _build_asgi_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
-    reply.body = await contents.insert_into(reply.body)
-    return _add_reason_to_parse_error(reply, parse_error) if parse_error else reply
+    reply.body = await contents.insert_into_reply_body(reply.body)
+    return reply if parse_error is None else _add_reason_to_parse_error(reply, parse_error)
 
 
-async def _find_parse_error(body: bytes, runtime: Runtime) -> str:
-    """Return the reason why a body is not strict JSON; an empty text if it is."""
+async def _find_parse_error(body: bytes, runtime: Runtime) -> str | None:
+    """Return the reason why a body is not strict JSON; None if it is."""
     try:
-        await parse_body(body, runtime)
+        await parse_json_body(body, runtime)
     except ValueError as error:
         return str(error)
-    return ""
+    return None
 
 
 def _add_reason_to_parse_error(reply: Reply, parse_error: str) -> Reply:
@@ -167,7 +172,7 @@ def _build_asgi_scope(request: Request) -> dict[str, Any]:
     }
 
 
-def _build_receive_function(body: bytes) -> Any:
+def _build_asgi_receive_function(body: bytes) -> Any:
     """Build the ASGI function ``receive`` of a request with this body."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -213,14 +218,14 @@ class ProtocolSession:
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         page, cursor = _select_page(list(self._capabilities.tools.values()), params)
-        tools = await self._runtime.run_in_thread_if_large(len(page) * _ITEM_CHARACTERS, _build_tools, page)
+        tools = await self._runtime.run_in_thread_if_large(len(page) * _ITEM_CHARACTERS, _build_sdk_tools, page)
         return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         build = self._capabilities.tools.get(params.name)
         if build is None:
             rule = f"The tool {params.name!r} does not exist, or this token has no right to use it."
-            nearest = await self._suggest_nearest_names(params.name, self._capabilities.tools)
+            nearest = await self._format_nearest_names_suggestion(params.name, self._capabilities.tools)
             raise _build_invalid_params_error(f"{rule}{nearest} Call tools/list for all tools.")
         found = build()
         started = self._runtime.monotonic()
@@ -229,20 +234,22 @@ class ProtocolSession:
         # The size of a result is only known after its serialisation.
         text, is_error = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, serialise, result)
         self._log_call(found.name, started, failed=is_error)
-        placeholder = self._contents.add(text)
+        placeholder = self._contents.add_and_get_placeholder(text)
         content = types.TextContent(type="text", text=placeholder)
         if is_error:
             return types.CallToolResult(content=[content], is_error=True)
         return types.CallToolResult(content=[content], structured_content=build_object_placeholder(placeholder))
 
-    def _log_call(self, tool: str, started: float, *, failed: bool) -> None:
-        took = round((self._runtime.monotonic() - started) * 1000, 2)
-        _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._capabilities.caller, failed=failed, ms=took))
+    def _log_call(self, tool_name: str, started_at: float, *, failed: bool) -> None:
+        took = round((self._runtime.monotonic() - started_at) * 1000, 2)
+        _LOG.info(
+            "tool", extra=logs.fields(tool=tool_name, principal=self._capabilities.caller, failed=failed, ms=took)
+        )
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         page, cursor = _select_page(list(self._capabilities.resources.values()), params)
         size = len(page) * _ITEM_CHARACTERS
-        resources = await self._runtime.run_in_thread_if_large(size, _build_resources, page)
+        resources = await self._runtime.run_in_thread_if_large(size, _build_sdk_resources, page)
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def _list_resource_templates(
@@ -263,11 +270,13 @@ class ProtocolSession:
         uri = str(params.uri)
         build = self._capabilities.resources.get(uri)
         if build is None:
-            nearest = await self._suggest_nearest_names(uri, self._capabilities.resources)
+            nearest = await self._format_nearest_names_suggestion(uri, self._capabilities.resources)
             message = f"The resource {uri!r} does not exist.{nearest} Call resources/list for all resources."
             raise MCPError(types.INVALID_PARAMS, message, {"uri": uri})
-        text = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, _build_resource_text, build)
-        content = types.TextResourceContents(uri=uri, mime_type="application/json", text=self._contents.add(text))
+        text = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, _build_resource_json, build)
+        content = types.TextResourceContents(
+            uri=uri, mime_type="application/json", text=self._contents.add_and_get_placeholder(text)
+        )
         return types.ReadResourceResult(contents=[content])
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -280,14 +289,14 @@ class ProtocolSession:
             raise _build_invalid_params_error(
                 f"The prompt {params.name!r} does not exist. Call prompts/list for all prompts."
             )
-        message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
+        message = types.TextContent(type="text", text=_fill_prompt_template(found, params.arguments or {}))
         return types.GetPromptResult(
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
         )
 
-    async def _suggest_nearest_names(self, name: str, known: Collection[str]) -> str:
+    async def _format_nearest_names_suggestion(self, unknown_name: str, known_names: Collection[str]) -> str:
         """Write a sentence that suggests the known names most similar to an unknown name; empty if none is similar."""
-        nearest = await self._runtime.run_in_thread(find_nearest_names, name, list(known))
+        nearest = await self._runtime.run_in_thread(find_nearest_names, unknown_name, list(known_names))
         return f" The nearest are {', '.join(nearest)}." if nearest else ""
 
 
@@ -308,23 +317,30 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         return to_error_result(_INTERNAL_ERROR)
 
 
-def _serialise_result(result: ToolResult, tool: Tool, tool_names: Collection[str]) -> tuple[str, bool]:
-    """Return the JSON text of a tool's result, and whether it is an error.
+class _SerialisedResult(NamedTuple):
+    """JSON text of a tool's result, and whether the result is an error."""
+
+    json_text: str
+    is_error: bool
+
+
+def _serialise_result(result: ToolResult, tool: Tool, tool_names: Collection[str]) -> _SerialisedResult:
+    """Serialise a tool's result.
 
     An error gets advice for the next call. A result of over ``MAX_RESULT_CHARACTERS`` is replaced by an error.
     """
     if result.is_error:
         result = add_next_call_advice(result, tool, tool_names)
-    text = _to_json_text(result)
+    text = _to_json_text_if_not_too_large(result)
     if text is None:
         return _serialise_result(to_error_result(build_result_too_large_error()), tool, tool_names)
-    return text, result.is_error
+    return _SerialisedResult(text, result.is_error)
 
 
-def _to_json_text(result: ToolResult) -> str | None:
+def _to_json_text_if_not_too_large(result: ToolResult) -> str | None:
     """Return the JSON text of a tool's result; None if it has more than ``MAX_RESULT_CHARACTERS``."""
     parts, size = [], 0
-    for part in (result.json_text,) if result.json_text else serialise_in_parts(dict(result.content)):
+    for part in (result.json_text,) if result.json_text else serialise_json_in_parts(dict(result.content)):
         if len(part) > MAX_RESULT_BYTES:
             return None
         parts.append(part.decode())
@@ -334,16 +350,16 @@ def _to_json_text(result: ToolResult) -> str | None:
     return "".join(parts)
 
 
-def _build_resource_text(build: Callable[[], Resource]) -> str:
-    return b"".join(serialise_in_parts(dict(build().content))).decode()
+def _build_resource_json(build_resource: Callable[[], Resource]) -> str:
+    return b"".join(serialise_json_in_parts(dict(build_resource().content))).decode()
 
 
-def _build_tools(builders: Iterable[Callable[[], Tool]]) -> list[types.Tool]:
-    return [_to_sdk_tool(build()) for build in builders]
+def _build_sdk_tools(tool_builders: Iterable[Callable[[], Tool]]) -> list[types.Tool]:
+    return [_to_sdk_tool(build()) for build in tool_builders]
 
 
-def _build_resources(builders: Iterable[Callable[[], Resource]]) -> list[types.Resource]:
-    return [_to_sdk_resource(build()) for build in builders]
+def _build_sdk_resources(resource_builders: Iterable[Callable[[], Resource]]) -> list[types.Resource]:
+    return [_to_sdk_resource(build()) for build in resource_builders]
 
 
 def _to_sdk_resource(item: Resource) -> types.Resource:
@@ -372,7 +388,7 @@ def _to_sdk_prompt(prompt: Prompt) -> types.Prompt:
     return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
 
-def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
+def _fill_prompt_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     """Return a prompt's text with the values of its arguments; a missing optional argument has its default."""
     text = prompt.text
     for argument in prompt.arguments:
@@ -386,14 +402,21 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     return text
 
 
-def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
-    """Return the page of a list that a request's cursor selects, and the cursor of the next page or None."""
+class _ItemPage[T](NamedTuple):
+    """Page of a list, and the cursor of the next page; None on the last page."""
+
+    items: Sequence[T]
+    next_cursor: str | None
+
+
+def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> _ItemPage[T]:
+    """Return the page of a list that a request's cursor selects."""
     cursor = params.cursor if params else None
     if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
         raise _build_invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")
     start = int(cursor or 0)
     end = start + PAGE_SIZE
-    return items[start:end], str(end) if end < len(items) else None
+    return _ItemPage(items[start:end], str(end) if end < len(items) else None)
 
 
 def _build_invalid_params_error(message: str) -> MCPError:

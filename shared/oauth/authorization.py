@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shared.auth.audit import AccessAudit
 from shared.auth.credential_lineage import CredentialLineage
@@ -12,10 +13,15 @@ from shared.errors import FieldError, build_invalid_fields_error
 from shared.oauth.clients import Client, ClientDirectory
 from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_request_error
 from shared.oauth.grants import CODE_LIFETIME, CodeProof, Grant, GrantStore
-from shared.oauth.parameters import Parameters, check_resources
-from shared.oauth.redirects import Redirect, append_parameters, build_access_denied_error, build_error_redirect
+from shared.oauth.parameters import Parameters, check_resources_are_this_service
+from shared.oauth.redirects import (
+    Redirect,
+    append_parameters_to_redirect_uri,
+    build_access_denied_error,
+    build_error_redirect,
+)
 from shared.oauth.scopes import DEFAULT_RIGHTS, parse_scope
-from shared.oauth.secrets import CHALLENGE, compute_digest, generate_authorization_code
+from shared.oauth.secrets import CHALLENGE, compute_secret_digest, generate_authorization_code
 from shared.oauth.sign_in_demands import RequestTimes, parse_sign_in_demand
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.redirect_uris import describe_redirect_host
@@ -85,7 +91,7 @@ class AuthorizationService:
         self._runtime = runtime
         self._times = RequestTimes(runtime=runtime)
 
-    async def find_error_redirect_before_sign_in(self, parameters: Parameters, base: str) -> Redirect | None:
+    async def find_error_redirect_before_sign_in(self, parameters: Parameters, service_url: str) -> Redirect | None:
         """Check an authorization request before the member signs in; return a redirect with an error, else None.
 
         If a metadata document describes the client, nothing is checked yet, because the document is fetched only for a
@@ -94,29 +100,29 @@ class AuthorizationService:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
         """
-        client = await self._clients.resolve_declared_client(parameters.get("client_id") or "")
+        client = await self._clients.find_declared_client(parameters.get("client_id") or "")
         if client is None:
             return None
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
-            _parse_rights_and_challenge(parameters, base)
+            _parse_rights_and_challenge(parameters, service_url)
         except OAuthError as error:
-            return build_error_redirect(redirect_uri, parameters, base, error)
+            return build_error_redirect(redirect_uri, parameters, service_url, error)
         return None
 
     def record_and_format_request_time(self, parameters: Parameters) -> str | None:
-        """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record_arrival`."""
-        return self._times.record_arrival(parameters)
+        """Record when an authorization request arrived; see :meth:`RequestTimes.record_and_format_arrival_time`."""
+        return self._times.record_and_format_arrival_time(parameters)
 
     async def build_consent_question(
-        self, caller: Principal, parameters: Parameters, base: str
+        self, caller: Principal, parameters: Parameters, service_url: str
     ) -> ConsentQuestion | Redirect:
         """Check the authorization request of a signed-in member, and return the content of the consent page.
 
         Args:
             caller: the signed-in team member.
             parameters: parameters of the authorization request.
-            base: base URL of the service, which is the OAuth issuer.
+            service_url: base URL of the service, which is the OAuth issuer.
 
         Returns:
             The content of the consent page, or a redirect with an error.
@@ -130,51 +136,51 @@ class AuthorizationService:
         client = await self._clients.get_client(parameters.get("client_id") or "")
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
-            rights, challenge = _parse_rights_and_challenge(parameters, base)
+            rights, challenge = _parse_rights_and_challenge(parameters, service_url)
             held = tuple(sorted(rights & caller.rights))
             if not held:
                 raise build_access_denied_error("The member has none of the requested access rights.")
         except OAuthError as error:
-            return build_error_redirect(redirect_uri, parameters, base, error)
+            return build_error_redirect(redirect_uri, parameters, service_url, error)
         request = AuthorizationRequest(client, redirect_uri, rights, challenge)
         return ConsentQuestion(request, held, tuple(sorted(rights - caller.rights)))
 
-    async def record_decision(
-        self, caller: Principal, parameters: Parameters, base: str, chosen: Sequence[str] | None
+    async def record_consent_decision(
+        self, caller: Principal, parameters: Parameters, service_url: str, chosen_rights: Sequence[str] | None
     ) -> Redirect:
         """Record that a member allows or denies access to an OAuth client; return the redirect to the client.
 
         Args:
             caller: the signed-in team member.
             parameters: parameters of the authorization request.
-            base: base URL of the service, which is the OAuth issuer.
-            chosen: access rights that the member delegates to the client; None if the member denies access.
+            service_url: base URL of the service, which is the OAuth issuer.
+            chosen_rights: access rights that the member delegates to the client; None if the member denies access.
 
         Raises:
             WorkspaceError: the same errors as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was
                 not requested; UNAUTHENTICATED if the member's credential was revoked in the meantime or its
                 record is missing, or ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
         """
-        question = await self.build_consent_question(caller, parameters, base)
+        question = await self.build_consent_question(caller, parameters, service_url)
         if isinstance(question, Redirect):
             return question
         redirect_uri = question.request.redirect_uri
-        rights = frozenset() if chosen is None else _select_rights(question, chosen)
+        rights = frozenset() if chosen_rights is None else _select_chosen_rights(question, chosen_rights)
         demand = parse_sign_in_demand(parameters)
-        demand.check(
+        demand.require_recent_sign_in(
             caller.sign_in, self._times.find_arrival_time(parameters) if demand.is_new else None, self._runtime.now()
         )
-        if chosen is None:
+        if chosen_rights is None:
             return build_error_redirect(
-                redirect_uri, parameters, base, build_access_denied_error("The member denied access.")
+                redirect_uri, parameters, service_url, build_access_denied_error("The member denied access.")
             )
         if not rights:
             error = build_access_denied_error("The member delegated none of the requested access rights.")
-            return build_error_redirect(redirect_uri, parameters, base, error)
-        code = await self._create_grant_and_code(caller, question.request, rights)
-        return Redirect(append_parameters(redirect_uri, parameters, base, {"code": code}))
+            return build_error_redirect(redirect_uri, parameters, service_url, error)
+        code = await self._create_grant_and_return_code(caller, question.request, rights)
+        return Redirect(append_parameters_to_redirect_uri(redirect_uri, parameters, service_url, {"code": code}))
 
-    async def _create_grant_and_code(
+    async def _create_grant_and_return_code(
         self, caller: Principal, request: AuthorizationRequest, rights: frozenset[AccessRight]
     ) -> str:
         """Store a new grant with its audit event, and return its authorization code."""
@@ -190,7 +196,9 @@ class AuthorizationService:
             client_name=request.client.name,
             rights=rights,
             created_at=at,
-            code=CodeProof(compute_digest(code.secret), request.challenge, request.redirect_uri, at + CODE_LIFETIME),
+            code=CodeProof(
+                compute_secret_digest(code.secret), request.challenge, request.redirect_uri, at + CODE_LIFETIME
+            ),
             sign_in=caller.sign_in,
             token_id=caller.credential_id,
             ancestor_ids=ancestors.token_ids,
@@ -207,13 +215,20 @@ class AuthorizationService:
             "accessRights": sorted(rights),
             "madeWith": caller.describe_credential(),
         }
-        await self._audit.record_event(
+        await self._audit.record_event_if_audited(
             caller.member_id, "Grant.Created", "Grant", grant_id, append_id=f"grant-created-{grant_id}", after=details
         )
         return str(code)
 
 
-def _parse_rights_and_challenge(parameters: Parameters, base: str) -> tuple[frozenset[AccessRight], str]:
+class _RequestedAccess(NamedTuple):
+    """Access rights and PKCE code challenge of an authorization request."""
+
+    rights: frozenset[AccessRight]
+    code_challenge: str
+
+
+def _parse_rights_and_challenge(parameters: Parameters, service_url: str) -> _RequestedAccess:
     """Return the requested access rights and the code challenge of an authorization request.
 
     Raises:
@@ -229,20 +244,20 @@ def _parse_rights_and_challenge(parameters: Parameters, base: str) -> tuple[froz
         raise build_invalid_request_error("The parameter code_challenge_method must be S256.")
     if not CHALLENGE.fullmatch(challenge):
         raise build_invalid_request_error("The parameter code_challenge must have 43 characters of base64url.")
-    check_resources(parameters, base)
+    check_resources_are_this_service(parameters, service_url)
     parse_sign_in_demand(parameters)
     scope = parameters.get("scope")
-    return DEFAULT_RIGHTS if scope is None else parse_scope(scope), challenge
+    return _RequestedAccess(DEFAULT_RIGHTS if scope is None else parse_scope(scope), challenge)
 
 
-def _select_rights(question: ConsentQuestion, chosen: Sequence[str]) -> frozenset[AccessRight]:
+def _select_chosen_rights(question: ConsentQuestion, chosen_rights: Sequence[str]) -> frozenset[AccessRight]:
     """Return the access rights that the member chose, without rights that the member does not have."""
     requested = frozenset(map(str, question.request.rights))
     errors = [
         FieldError(f"scopes[{index}]", f"the client did not request the access right {name[:64]!r}")
-        for index, name in enumerate(chosen)
+        for index, name in enumerate(chosen_rights)
         if name not in requested
     ]
     if errors:
         raise build_invalid_fields_error(errors)
-    return frozenset(right for right in question.rights if right in chosen)
+    return frozenset(right for right in question.rights if right in chosen_rights)

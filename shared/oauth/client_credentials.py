@@ -22,7 +22,7 @@ class ClientCredentialsGrant:
         self._authenticator = authenticator
         self._issuer = issuer
 
-    async def authenticate(self, client: ClientIdentification) -> Principal:
+    async def authenticate_client(self, client: ClientIdentification) -> Principal:
         """Authenticate a client by its API key; return the key's owner with the rights of the key.
 
         Raises:
@@ -40,13 +40,13 @@ class ClientCredentialsGrant:
             raise
         return replace(caller, via=CredentialKind.CLIENT_CREDENTIALS)
 
-    async def issue(self, caller: Principal, scope: str | None, minutes: Decimal | None) -> NewToken:
+    async def issue_token(self, caller: Principal, scope: str | None, lifetime_minutes: Decimal | None) -> NewToken:
         """Issue a token to an authenticated client.
 
         Args:
-            caller: result of :meth:`authenticate`.
+            caller: result of :meth:`authenticate_client`.
             scope: requested access rights, separated by spaces; None for all rights of the API key.
-            minutes: lifetime of the token; None for 60 minutes, or less if the key expires earlier.
+            lifetime_minutes: lifetime of the token; None for 60 minutes, or less if the key expires earlier.
 
         Raises:
             OAuthError: ``invalid_scope`` if the API key lacks a requested right, or if a right is unknown;
@@ -59,7 +59,7 @@ class ClientCredentialsGrant:
         if missing:
             raise build_invalid_scope_error(f"The API key does not have the access rights {', '.join(missing)}.")
         try:
-            return await self._issuer.issue_token(caller, minutes, None if rights is None else sorted(rights))
+            return await self._issuer.issue_token(caller, lifetime_minutes, None if rights is None else sorted(rights))
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
                 raise build_invalid_request_error(error.detail) from None

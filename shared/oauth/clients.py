@@ -14,7 +14,7 @@ from shared.outbound.addresses import AddressRefusedError, OutboundUrl, parse_ou
 from shared.outbound.ports import OutboundFailedError, OutboundHttp, OutboundReply, OutboundRequest
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.text_formats.strict_json import parse_json
-from shared.validation.names import validate_name
+from shared.validation.names import require_valid_name
 from shared.validation.redirect_uris import find_redirect_uri_error, is_redirect_allowed
 
 URL_PREFIX: Final = "https://"
@@ -40,26 +40,28 @@ class Client:
         """True if the workspace document declares the client; an administrator has then checked the client's name."""
         return not self.client_id.startswith(URL_PREFIX)
 
-    def resolve_redirect_uri(self, requested: str | None) -> str:
+    def resolve_redirect_uri(self, requested_uri: str | None) -> str:
         """Return the requested redirect URI; if none is requested, return the client's only URI.
 
         Raises:
             WorkspaceError: INVALID ``REDIRECT_URI_MISMATCH`` if the client does not have the URI, or if none is
                 requested and the client has several.
         """
-        if requested is None and len(self.redirect_uris) == 1:
+        if requested_uri is None and len(self.redirect_uris) == 1:
             return self.redirect_uris[0]
-        if requested is None or not any(is_redirect_allowed(requested, declared) for declared in self.redirect_uris):
+        if requested_uri is None or not any(
+            is_redirect_allowed(requested_uri, declared) for declared in self.redirect_uris
+        ):
             detail = "Parameter `redirect_uri` must be one of the redirect URIs of the client."
             members = _build_parameter_error_members("redirect_uri", "invalid_request", detail)
             raise WorkspaceError(Kind.INVALID, "REDIRECT_URI_MISMATCH", detail, **members)
-        return requested
+        return requested_uri
 
 
 class ClientDocuments(Protocol):
     """Source of the OAuth clients that metadata documents describe."""
 
-    async def load(self, client_id: str) -> Client:
+    async def load_client(self, client_id: str) -> Client:
         """Return the client that the metadata document at the URL ``client_id`` describes.
 
         Raises:
@@ -80,7 +82,7 @@ class ClientDirectory:
         self._catalog = catalog
         self._documents = documents
 
-    async def resolve_declared_client(self, client_id: str) -> Client | None:
+    async def find_declared_client(self, client_id: str) -> Client | None:
         """Return the declared client with an id; return None if the id is the URL of a metadata document.
 
         Raises:
@@ -101,7 +103,7 @@ class ClientDirectory:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
         """
-        return await self.resolve_declared_client(client_id) or await self._documents.load(client_id)
+        return await self.find_declared_client(client_id) or await self._documents.load_client(client_id)
 
 
 def build_unknown_client_error(detail: str) -> WorkspaceError:
@@ -161,7 +163,7 @@ class FetchedClientDocuments:
         self._locks: dict[str, asyncio.Lock] = {}
         self._fetches: deque[tuple[float, str]] = deque()
 
-    async def load(self, client_id: str) -> Client:
+    async def load_client(self, client_id: str) -> Client:
         """Return the OAuth client that a metadata document describes, from the cache or from the document's URL.
 
         Raises:
@@ -197,7 +199,7 @@ class FetchedClientDocuments:
             # The limit of the port ends with the status of the reply; the body counts here, too.
             async with asyncio.timeout(FETCH_SECONDS):
                 reply = await self._http.send(request)
-            client, seconds = _parse_client_document(url, reply), _read_cache_lifetime(reply.headers)
+            client, seconds = _parse_client_document(url, reply), _read_cache_seconds(reply.headers)
         except (AddressRefusedError, OutboundFailedError) as error:
             return self._build_cached_failure(error.reason)
         except TimeoutError:
@@ -212,7 +214,7 @@ class FetchedClientDocuments:
         error = build_unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
         return _CachedDocument(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
-    def _enforce_fetch_limit(self, host: str) -> None:
+    def _enforce_fetch_limit(self, host_name: str) -> None:
         """Count a request for a metadata document; reject it if there were too many requests to its host or in total.
 
         Raises:
@@ -221,11 +223,11 @@ class FetchedClientDocuments:
         at = self._runtime.monotonic()
         while self._fetches and self._fetches[0][0] <= at - _WINDOW_SECONDS:
             self._fetches.popleft()
-        of_host = sum(1 for _, fetched in self._fetches if fetched == host)
+        of_host = sum(1 for _, fetched in self._fetches if fetched == host_name)
         if of_host >= FETCHES_PER_HOST or len(self._fetches) >= FETCHES:
             detail = "Too many metadata documents of clients were requested; retry after the stated time."
             raise WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=int(_WINDOW_SECONDS))
-        self._fetches.append((at, host))
+        self._fetches.append((at, host_name))
 
 
 def _parse_document_url(client_id: str) -> OutboundUrl:
@@ -278,15 +280,19 @@ def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(uris)
 
 
-def _read_client_name(url: OutboundUrl, name: object) -> str:
+def _read_client_name(document_url: OutboundUrl, stated_name: object) -> str:
     """Return the display name of a client, or the host of its metadata document if its name is missing or invalid."""
     try:
-        return validate_name(name) if isinstance(name, str) and 1 <= len(name) <= _MAX_NAME else url.host
+        return (
+            require_valid_name(stated_name)
+            if isinstance(stated_name, str) and 1 <= len(stated_name) <= _MAX_NAME
+            else document_url.host
+        )
     except ValueError:
-        return url.host
+        return document_url.host
 
 
-def _read_cache_lifetime(headers: Mapping[str, str]) -> float:
+def _read_cache_seconds(headers: Mapping[str, str]) -> float:
     """Return the seconds for which a metadata document may be cached, by the headers of its reply."""
     directives = headers.get("cache-control", "").lower()
     found = _MAX_AGE.search(directives)

@@ -131,7 +131,7 @@ class RefusalRecorder:
         self._clients: dict[str, _Refusals] = {}
         self._instance = runtime.new_id()
 
-    async def record(self, client_id: str, error: OAuthErrorCode) -> None:
+    async def record_refused_request(self, client_id: str, error: OAuthErrorCode) -> None:
         """Count a refused request; append an audit event if the client has none for the current hour.
 
         If the append fails or is cancelled, the client's next refused request appends the event. Requests that are
@@ -147,9 +147,9 @@ class RefusalRecorder:
             known = UNKNOWN_CLIENT
         refusals = self._clients.setdefault(known, _Refusals())
         refusals.counts[str(error)] += 1
-        await self._append_new_events(known, refusals)
+        await self._append_missing_events(known, refusals)
 
-    async def _append_new_events(self, client_id: str, refusals: _Refusals) -> None:
+    async def _append_missing_events(self, client_id: str, refusals: _Refusals) -> None:
         """Append the event of a failed append and the event of the current hour, if they are missing."""
         hour = max(_format_hour(self._runtime.now()), refusals.attempted_hour)
         # The hour is earlier than the last one if the clock was set back; its event possibly has counts already.
@@ -159,29 +159,35 @@ class RefusalRecorder:
         try:
             for missing in dict.fromkeys((refusals.attempted_hour or hour, hour)):
                 if refusals.counts:
-                    await self._append_event(client_id, missing, refusals)
+                    await self._append_event_of_hour(client_id, missing, refusals)
         except WorkspaceError as failure:
             _LOG.warning("refused requests of a client are not audited yet", extra=logs.fields(error=failure.code))
         finally:
             refusals.is_appending = False
 
-    async def _append_event(self, client_id: str, hour: str, refusals: _Refusals) -> None:
+    async def _append_event_of_hour(self, client_id: str, hour: str, refusals: _Refusals) -> None:
         refusals.attempted_hour = hour
-        refusals.counts -= await self._record_refusals_of_hour(client_id, hour, refusals.counts)
+        refusals.counts -= await self._append_event_and_return_recorded_counts(client_id, hour, refusals.counts)
         refusals.hour, refusals.attempted_hour = hour, ""
 
-    async def _record_refusals_of_hour(self, client_id: str, hour: str, counts: Counter[str]) -> Counter[str]:
+    async def _append_event_and_return_recorded_counts(
+        self, client_id: str, hour: str, error_counts: Counter[str]
+    ) -> Counter[str]:
         """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""
-        record = await self._audit.record_event(
+        record = await self._audit.record_event_if_audited(
             ServiceUser.OAUTH,
             "OAuthClient.Refused",
             "OAuthClient",
             client_id,
             append_id=f"oauth-refused-{hour}-{sha256(client_id.encode()).hexdigest()}",
-            after={"count": counts.total(), "errors": dict(sorted(counts.items())), "instance": self._instance},
+            after={
+                "count": error_counts.total(),
+                "errors": dict(sorted(error_counts.items())),
+                "instance": self._instance,
+            },
         )
         if record is None:
-            return counts.copy()
+            return error_counts.copy()
         stored = record["AfterState"]
         # An earlier attempt of this instance with an unknown outcome possibly stored the event with lower counts.
         return Counter(stored["errors"] if stored.get("instance") == self._instance else ())

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.auth.audit import AccessAudit
-from shared.auth.ports import Credentials, CredentialStore, Directory, Team
+from shared.auth.ports import Credentials, CredentialStore, Directory, GrantId, Team
 from shared.oauth.clients import URL_PREFIX
 from shared.oauth.grants import EndReason, Grant, GrantEnd, GrantStore, StoredGrant
 from shared.provenance.ports import ServiceUser
@@ -60,7 +60,7 @@ class GrantEnder:
         self._find_client_creation_time = find_client_creation_time
         self._runtime = runtime
 
-    async def end(
+    async def end_grant(
         self,
         grant_id: str,
         reason: EndReason,
@@ -84,11 +84,11 @@ class GrantEnder:
 
     async def end_grants_of_credential(
         self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
-    ) -> Sequence[str]:
+    ) -> Sequence[GrantId]:
         """End all grants whose consent was given with a token or API key that is being revoked; return their ids.
 
         All their tokens are revoked, but no event is appended, because the audit chain can be unavailable.
-        :meth:`record_ends` appends the events.
+        :meth:`record_grant_ends` appends the events.
 
         Args:
             credential_id: id of the token or API key that is being revoked.
@@ -101,14 +101,14 @@ class GrantEnder:
             await self._store_end_and_revoke_tokens(grant_id, end)
         return grant_ids
 
-    async def record_ends(self, grant_ids: Sequence[str]) -> None:
+    async def record_grant_ends(self, grant_ids: Sequence[str]) -> None:
         """Append the audit events of ended grants, unless they are recorded."""
         for grant_id in grant_ids:
             stored = await self._store.find_grant(grant_id)
             if stored is not None:
                 await self._record_end(stored)
 
-    async def find_consent_credential(self, grant_id: str) -> str | None:
+    async def find_consent_credential_id(self, grant_id: str) -> str | None:
         """Return the id of the API key or token with which a member consented to a grant; None for an unknown grant."""
         stored = await self._store.find_grant(grant_id)
         return None if stored is None else stored.grant.api_key_id or stored.grant.token_id
@@ -119,9 +119,9 @@ class GrantEnder:
             await self._revoke_tokens(stored)
             await self._record_end(stored)
         for grant in await self._store.list_active_grants():
-            await self.end_if_orphaned(grant)
+            await self.try_end_if_orphaned(grant)
 
-    async def end_if_orphaned(self, grant: Grant) -> bool:
+    async def try_end_if_orphaned(self, grant: Grant) -> bool:
         """End a grant whose member was disabled or whose client was removed; return whether it was ended.
 
         A grant also ends if its member was enabled again, or its client was declared again, since the consent.
@@ -134,7 +134,7 @@ class GrantEnder:
             reason = EndReason.UNDECLARED
         else:
             return False
-        await self.end(grant.grant_id, reason)
+        await self.end_grant(grant.grant_id, reason)
         return True
 
     async def _is_client_removed(self, grant: Grant) -> bool:
@@ -153,7 +153,7 @@ class GrantEnder:
             if stored.grant.end is not None:
                 await self._revoke_tokens(stored)
                 return stored
-            await self._store.replace_grant(stored, replace(stored.grant, end=end))
+            await self._store.try_replace_grant(stored, replace(stored.grant, end=end))
         return None
 
     async def _revoke_tokens(self, stored: StoredGrant) -> None:
@@ -161,7 +161,7 @@ class GrantEnder:
         grant, end = stored.grant, stored.grant.end
         if end is None or end.is_recorded:
             return
-        await self._credential_store.revoke_token(grant.grant_id, end.at)
+        await self._credential_store.revoke_token_and_find_pending_event(grant.grant_id, end.at)
         self._credentials.invalidate()
 
     async def _record_end(self, stored: StoredGrant) -> None:
@@ -169,7 +169,7 @@ class GrantEnder:
         grant, end = stored.grant, stored.grant.end
         if end is None or end.is_recorded:
             return
-        await self._audit.record_event(
+        await self._audit.record_event_if_audited(
             end.actor,
             "Grant.Ended",
             "Grant",
@@ -179,7 +179,7 @@ class GrantEnder:
             after={"reason": end.reason, **({} if end.made_with is None else {"madeWith": dict(end.made_with)})},
         )
         # A lost race only means that another process marks the event as stored.
-        await self._store.replace_grant(stored, replace(grant, end=replace(end, is_recorded=True)))
+        await self._store.try_replace_grant(stored, replace(grant, end=replace(end, is_recorded=True)))
 
 
 def has_enabled_member(team: Team, grant: Grant) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.auth.issuer import NewToken, TokenIssuer
 from shared.auth.ports import Credentials, CredentialStore, Directory
@@ -17,10 +17,10 @@ from shared.oauth.parameters import Parameters
 from shared.oauth.scopes import build_invalid_scope_error, parse_scope
 from shared.oauth.secrets import (
     RefreshText,
-    compute_digest,
+    compute_secret_digest,
     generate_refresh_token,
+    is_code_verifier_valid,
     is_secret_valid,
-    is_verifier_valid,
     parse_authorization_code,
     parse_refresh_token,
 )
@@ -29,6 +29,13 @@ from shared.versioned_cache import VersionedCache
 
 _BAD_CODE: Final = "The authorization code is not valid for this client, or was used or has expired."
 _BAD_REFRESH: Final = "The refresh token is not valid for this client, or was used, revoked or has expired."
+
+
+class IssuedTokens(NamedTuple):
+    """Access token and refresh token that a client receives."""
+
+    access_token: NewToken
+    refresh_token: str
 
 
 class GrantService:
@@ -77,11 +84,11 @@ class GrantService:
         proof = stored.grant.code
         if stored.grant.client_id != client_id or redirect_uri not in (None, proof.redirect_uri):
             raise build_invalid_grant_error(_BAD_CODE)
-        if not is_verifier_valid(verifier, proof.challenge):
+        if not is_code_verifier_valid(verifier, proof.challenge):
             raise build_invalid_grant_error("The parameter code_verifier does not match the code challenge.")
         return stored
 
-    async def redeem_code(self, stored: StoredGrant) -> tuple[NewToken, str]:
+    async def redeem_code(self, stored: StoredGrant) -> IssuedTokens:
         """Exchange an authorization code for an access token and the first refresh token.
 
         Of several simultaneous calls, one succeeds. A later use of the code ends the grant and its tokens (RFC 6749
@@ -93,7 +100,7 @@ class GrantService:
         """
         grant, at = stored.grant, self._runtime.now()
         if grant.refresh is not None:
-            await self._ender.end(grant.grant_id, EndReason.REUSE)
+            await self._ender.end_grant(grant.grant_id, EndReason.REUSE)
         if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
             raise build_invalid_grant_error(_BAD_CODE)
         caller = await self.require_principal(grant, CredentialKind.AUTHORIZATION_CODE)
@@ -101,19 +108,19 @@ class GrantService:
         token = await self._issuer.issue_token(caller, None, None)
         text = generate_refresh_token(self._runtime, grant.grant_id)
         redeemed = replace(grant, refresh=self._build_refresh_state(grant, text, at, at))
-        if not await self._store.replace_grant(stored, redeemed):
-            await self._credential_store.revoke_token(token.token_id, at)
+        if not await self._store.try_replace_grant(stored, redeemed):
+            await self._credential_store.revoke_token_and_find_pending_event(token.token_id, at)
             self._credentials.invalidate()
             raise build_invalid_grant_error(_BAD_CODE)
-        return token, str(text)
+        return IssuedTokens(token, str(text))
 
-    async def require_grant_by_refresh_token(self, client_id: str, text: str) -> StoredGrant:
+    async def require_grant_by_refresh_token(self, client_id: str, refresh_token: str) -> StoredGrant:
         """Return the grant of a refresh token. A refresh token that was already used ends the grant.
 
         Raises:
             OAuthError: ``invalid_grant``.
         """
-        parsed = parse_refresh_token(text)
+        parsed = parse_refresh_token(refresh_token)
         stored = None if parsed is None else await self._store.find_grant(parsed.grant_id)
         refresh = None if stored is None else stored.grant.refresh
         if parsed is None or stored is None or refresh is None or not is_secret_valid(parsed.family, refresh.family):
@@ -121,38 +128,38 @@ class GrantService:
         if stored.grant.client_id != client_id:
             raise build_invalid_grant_error(_BAD_REFRESH)
         if not is_secret_valid(parsed.secret, refresh.digest):
-            await self._ender.end(stored.grant.grant_id, EndReason.REUSE)
+            await self._ender.end_grant(stored.grant.grant_id, EndReason.REUSE)
             raise build_invalid_grant_error(_BAD_REFRESH)
         return stored
 
-    async def refresh(self, stored: StoredGrant, text: str, scope: str | None) -> tuple[NewToken, str]:
+    async def refresh_tokens(self, stored: StoredGrant, refresh_token: str, scope: str | None) -> IssuedTokens:
         """Exchange the newest refresh token for an access token and the next refresh token.
 
         Args:
             stored: grant of the refresh token, from :meth:`require_grant_by_refresh_token`.
-            text: the refresh token.
+            refresh_token: the refresh token.
             scope: rights of the access token; None for all rights of the grant.
 
         Raises:
             OAuthError: ``invalid_grant``; ``invalid_scope`` if the grant lacks a right.
             WorkspaceError: UNAVAILABLE.
         """
-        grant, at, before = stored.grant, self._runtime.now(), parse_refresh_token(text)
+        grant, at, before = stored.grant, self._runtime.now(), parse_refresh_token(refresh_token)
         if before is None or grant.refresh is None or not grant.is_active(at):
             if grant.end is not None:
                 # If the end was interrupted, the access tokens are not revoked yet.
-                await self._ender.end(grant.grant_id, grant.end.reason, grant.end.actor)
+                await self._ender.end_grant(grant.grant_id, grant.end.reason, grant.end.actor)
             raise build_invalid_grant_error(_BAD_REFRESH)
         caller = await self.require_principal(grant, CredentialKind.REFRESH_TOKEN)
-        rights = None if scope is None else _select_rights(grant, caller, scope)
+        rights = None if scope is None else _select_rights_in_scope(grant, caller, scope)
         token = await self._issuer.issue_token(caller, None, None if rights is None else sorted(rights))
         after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
         renewed = replace(grant, refresh=self._build_refresh_state(grant, after, at, grant.refresh.started_at))
-        if not await self._store.replace_grant(stored, renewed):
+        if not await self._store.try_replace_grant(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two is possibly a thief.
-            await self._ender.end(grant.grant_id, EndReason.REUSE)
+            await self._ender.end_grant(grant.grant_id, EndReason.REUSE)
             raise build_invalid_grant_error(_BAD_REFRESH)
-        return token, str(after)
+        return IssuedTokens(token, str(after))
 
     async def require_principal(self, grant: Grant, via: CredentialKind) -> Principal:
         """Return the principal of a grant's tokens: the member who consented, with the delegated rights that are valid.
@@ -169,13 +176,13 @@ class GrantService:
         """
         team, credentials = await self._directory.get_team(), await self._credentials.load_current_value()
         member = team.members.get(grant.member_id)
-        if await self._ender.end_if_orphaned(grant) or member is None:
+        if await self._ender.try_end_if_orphaned(grant) or member is None:
             raise build_invalid_grant_error("The member who consented is disabled, or the client was removed.")
         key = credentials.keys.get(grant.api_key_id)
         if not credentials.revoked_tokens.isdisjoint((grant.token_id, *grant.ancestor_ids)) or (
             key is not None and team.find_key_end_time(key) is not None
         ):
-            await self._ender.end(grant.grant_id, EndReason.CREDENTIAL)
+            await self._ender.end_grant(grant.grant_id, EndReason.CREDENTIAL)
             raise build_invalid_grant_error("The credential with which the member consented was revoked.")
         rights = grant.rights & member.access_rights
         ends_at = grant.credential_ends_at
@@ -195,7 +202,7 @@ class GrantService:
             sign_in=grant.sign_in,
         )
 
-    async def list_visible(self, caller: Principal) -> Sequence[Grant]:
+    async def list_visible_grants(self, caller: Principal) -> Sequence[Grant]:
         """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first.
 
         Raises:
@@ -207,7 +214,7 @@ class GrantService:
         found = await self._store.list_active_grants(None if can_manage else caller.member_id)
         return [grant for grant in found if has_enabled_member(team, grant)]
 
-    async def end(self, caller: Principal, grant_id: str) -> None:
+    async def end_grant(self, caller: Principal, grant_id: str) -> None:
         """End a grant; the grant of another member requires the right to manage keys.
 
         Raises:
@@ -219,28 +226,36 @@ class GrantService:
             raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to an OAuth client has this id.")
         if stored.grant.member_id != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._ender.end(grant_id, EndReason.MEMBER, caller.member_id, caller.describe_credential())
+        await self._ender.end_grant(grant_id, EndReason.MEMBER, caller.member_id, caller.describe_credential())
 
-    async def end_by_client(self, client_id: str, text: str) -> bool:
+    async def try_end_grant_by_client(self, client_id: str, refresh_token: str) -> bool:
         """End the grant of a refresh token because its client requests it.
 
         Return False if the refresh token is unknown.
         """
         try:
-            stored = await self.require_grant_by_refresh_token(client_id, text)
+            stored = await self.require_grant_by_refresh_token(client_id, refresh_token)
         except OAuthError:
             return False
-        await self._ender.end(stored.grant.grant_id, EndReason.CLIENT, stored.grant.member_id)
+        await self._ender.end_grant(stored.grant.grant_id, EndReason.CLIENT, stored.grant.member_id)
         return True
 
-    def _build_refresh_state(self, grant: Grant, text: RefreshText, at: datetime, started_at: datetime) -> RefreshState:
+    def _build_refresh_state(
+        self, grant: Grant, refresh_token: RefreshText, at: datetime, started_at: datetime
+    ) -> RefreshState:
         expires_at = at + REFRESH_LIFETIME
         if grant.credential_ends_at is not None:
             expires_at = min(expires_at, grant.credential_ends_at)
-        return RefreshState(compute_digest(text.family), compute_digest(text.secret), expires_at, at, started_at)
+        return RefreshState(
+            compute_secret_digest(refresh_token.family),
+            compute_secret_digest(refresh_token.secret),
+            expires_at,
+            at,
+            started_at,
+        )
 
 
-def _select_rights(grant: Grant, caller: Principal, scope: str) -> frozenset[AccessRight]:
+def _select_rights_in_scope(grant: Grant, caller: Principal, scope: str) -> frozenset[AccessRight]:
     """Select the rights of an access token: the requested scope, without rights that the member has lost."""
     rights = parse_scope(scope)
     if not rights <= grant.rights:

@@ -135,7 +135,7 @@ class StoredGrant:
 
     Attributes:
         grant: content of the record.
-        version: version of the record, with which :meth:`GrantStore.replace_grant` detects concurrent changes.
+        version: version of the record, with which :meth:`GrantStore.try_replace_grant` detects concurrent changes.
     """
 
     grant: Grant
@@ -153,7 +153,7 @@ class GrantStore(Protocol):
         """Return the OAuth grant with this id; None if it does not exist."""
         ...
 
-    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
+    async def try_replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         """Replace a grant unless it has changed since it was read; of several concurrent calls, only one succeeds.
 
         Returns:
@@ -262,7 +262,7 @@ def grant_from_json(stored: Mapping[str, Any]) -> Grant:
             parse_rfc3339(refresh["usedAt"]),
             parse_rfc3339(refresh["startedAt"]),
         ),
-        credential_ends_at=_parse_time(stored["credentialEndsAt"]),
+        credential_ends_at=_parse_optional_time(stored["credentialEndsAt"]),
         end=None if stored["end"] is None else _grant_end_from_json(stored["end"]),
     )
 
@@ -272,5 +272,5 @@ def _grant_end_from_json(stored: Mapping[str, Any]) -> GrantEnd:
     return GrantEnd(parse_rfc3339(stored["at"]), reason, stored["actor"], stored["madeWith"], stored["isRecorded"])
 
 
-def _parse_time(text: str | None) -> datetime | None:
+def _parse_optional_time(text: str | None) -> datetime | None:
     return None if text is None else parse_rfc3339(text)

@@ -73,7 +73,7 @@ class ClientIdentification:
     secret: str = ""
 
 
-def parse_form(media_type: str, body: bytes) -> Parameters:
+def parse_form_parameters(media_type: str, body: bytes) -> Parameters:
     """Parse the parameters in the form body of a request.
 
     Raises:
@@ -106,20 +106,20 @@ def collect_parameters(pairs: Sequence[tuple[str, str]]) -> Parameters:
     return Parameters(values, resources, tuple(repeated))
 
 
-def identify_client(authorization: str, parameters: Parameters) -> ClientIdentification:
+def identify_client(authorization_header: str, parameters: Parameters) -> ClientIdentification:
     """Read the id and the secret of the client from the Authorization header (Basic) or from the form.
 
     Raises:
         OAuthError: ``invalid_client`` if they are missing or malformed; ``invalid_request`` if they are sent twice.
     """
     client_id, secret = parameters.get("client_id"), parameters.get("client_secret")
-    if not authorization:
+    if not authorization_header:
         if client_id is None:
             raise build_invalid_client_error(
                 "The parameter client_id, or the header Authorization: Basic, is required."
             )
         return ClientIdentification(client_id, secret or "")
-    basic = _parse_basic_credentials(authorization)
+    basic = _parse_basic_credentials(authorization_header)
     if secret is not None or client_id not in (None, basic.client_id):
         raise build_invalid_request_error(
             "Send the client's credentials once: in the header Authorization or in the form."
@@ -127,24 +127,24 @@ def identify_client(authorization: str, parameters: Parameters) -> ClientIdentif
     return basic
 
 
-def check_resources(parameters: Parameters, base: str) -> None:
+def check_resources_are_this_service(parameters: Parameters, service_url: str) -> None:
     """Check that every ``resource`` for which a client requests a token is this service.
 
     Args:
         parameters: parameters of the client's request.
-        base: base URL of the service, without a trailing slash.
+        service_url: base URL of the service, without a trailing slash.
 
     Raises:
         OAuthError: ``invalid_target``.
     """
-    accepted = {base, f"{base}/", f"{base}/oi-api/mcp"}
+    accepted = {service_url, f"{service_url}/", f"{service_url}/oi-api/mcp"}
     if not accepted.issuperset(parameters.resources):
-        description = f"The parameter resource must be {base} or {base}/oi-api/mcp."
+        description = f"The parameter resource must be {service_url} or {service_url}/oi-api/mcp."
         raise OAuthError(OAuthErrorCode.INVALID_TARGET, description)
 
 
-def _parse_basic_credentials(authorization: str) -> ClientIdentification:
-    scheme, _, encoded = authorization.partition(" ")
+def _parse_basic_credentials(authorization_header: str) -> ClientIdentification:
+    scheme, _, encoded = authorization_header.partition(" ")
     try:
         user, colon, password = base64.b64decode(encoded.strip(" \t"), validate=True).decode("utf-8").partition(":")
         identified = ClientIdentification(unquote_plus(user, errors="strict"), unquote_plus(password, errors="strict"))

@@ -37,8 +37,8 @@ class TokenRevocation:
             OAuthError: ``invalid_client``; ``invalid_grant`` if the token belongs to another client.
             WorkspaceError: UNAVAILABLE.
         """
-        key = None if not client.secret else await self._client_credentials.authenticate(client)
-        if await self._grants.end_by_client(client.client_id, token):
+        key = None if not client.secret else await self._client_credentials.authenticate_client(client)
+        if await self._grants.try_end_grant_by_client(client.client_id, token):
             return
         try:
             owner = await self._authenticator(f"Bearer {token}", frozenset({CredentialKind.JWT}))

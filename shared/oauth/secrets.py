@@ -48,9 +48,9 @@ def generate_authorization_code(runtime: Runtime, grant_id: str) -> CodeText:
     return CodeText(grant_id, runtime.new_token(32))
 
 
-def generate_refresh_token(runtime: Runtime, grant_id: str, family: str = "") -> RefreshText:
-    """Generate a refresh token; ``family`` is the family secret of the replaced token, empty for the first token."""
-    return RefreshText(grant_id, family or runtime.new_token(32), runtime.new_token(32))
+def generate_refresh_token(runtime: Runtime, grant_id: str, family_secret: str = "") -> RefreshText:
+    """Generate a refresh token; ``family_secret`` is that of the replaced token, empty for the first token."""
+    return RefreshText(grant_id, family_secret or runtime.new_token(32), runtime.new_token(32))
 
 
 def parse_authorization_code(text: str) -> CodeText | None:
@@ -65,19 +65,19 @@ def parse_refresh_token(text: str) -> RefreshText | None:
     return RefreshText(*match.groups()) if match else None
 
 
-def compute_digest(secret: str) -> str:
+def compute_secret_digest(secret: str) -> str:
     """Compute the stored digest of a secret. A fast hash is sufficient for a secret of 256 random bits."""
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
 def is_secret_valid(secret: str, digest: str) -> bool:
     """Return whether a secret matches its stored digest; the comparison takes constant time."""
-    return hmac.compare_digest(compute_digest(secret), digest)
+    return hmac.compare_digest(compute_secret_digest(secret), digest)
 
 
-def is_verifier_valid(verifier: str, challenge: str) -> bool:
+def is_code_verifier_valid(code_verifier: str, code_challenge: str) -> bool:
     """Return whether a PKCE code verifier belongs to a code challenge of the method S256 (RFC 7636 section 4.6)."""
-    if not _VERIFIER.fullmatch(verifier):
+    if not _VERIFIER.fullmatch(code_verifier):
         return False
-    computed = urlsafe_b64encode(hashlib.sha256(verifier.encode("ascii")).digest()).rstrip(b"=").decode("ascii")
-    return hmac.compare_digest(computed, challenge)
+    computed = urlsafe_b64encode(hashlib.sha256(code_verifier.encode("ascii")).digest()).rstrip(b"=").decode("ascii")
+    return hmac.compare_digest(computed, code_challenge)

@@ -38,7 +38,7 @@ class SignInDemand:
     max_age: int | None
     is_new: bool
 
-    def check(self, sign_in: SignIn, requested_at: datetime | None, at: datetime) -> None:
+    def require_recent_sign_in(self, sign_in: SignIn, requested_at: datetime | None, at: datetime) -> None:
         """Check that a sign-in is recent enough for the OAuth client.
 
         Args:
@@ -87,7 +87,7 @@ class RequestTimes:
         self._runtime = runtime
         self._times: OrderedDict[bytes, datetime] = OrderedDict()
 
-    def record_arrival(self, parameters: Parameters) -> str | None:
+    def record_and_format_arrival_time(self, parameters: Parameters) -> str | None:
         """Record the arrival time of an authorization request, and return it for the address of the consent page.
 
         Returns:
@@ -130,9 +130,9 @@ class RequestTimes:
         return sent if recorded is None else max(sent, recorded)
 
 
-def _is_sign_in_within_age(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
-    """Return whether a sign-in is at most ``age`` old, and at most ``MAX_AHEAD`` in the future."""
-    return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
+def _is_sign_in_within_age(sign_in: SignIn, max_age: timedelta, at: datetime) -> bool:
+    """Return whether a sign-in is at most ``max_age`` old, and at most ``MAX_AHEAD`` in the future."""
+    return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= max_age
 
 
 def _is_sign_in_after_request(sign_in: SignIn, requested_at: datetime | None) -> bool:

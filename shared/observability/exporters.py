@@ -42,12 +42,12 @@ class Signal(StrEnum):
 
 def is_signal_enabled(signal: Signal) -> bool:
     """Return whether the process exports a signal (traces or metrics) to a collector or through installed providers."""
-    return _providers_installed.is_set() or _is_sent_to_collector(signal)
+    return _providers_installed.is_set() or _is_signal_sent_to_collector(signal)
 
 
 def is_telemetry_configured_by_environment() -> bool:
     """Return whether ``OTEL_*`` variables of the process select a collector, or disable traces and metrics."""
-    return is_sdk_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
+    return is_sdk_disabled(os.environ) or any(_is_signal_sent_to_collector(signal) for signal in Signal)
 
 
 def mark_providers_installed() -> None:
@@ -89,7 +89,7 @@ def get_tracer() -> "Tracer":
     """Return the tracer that creates spans; call this function only if traces are enabled."""
     from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
 
-    if _is_sent_to_collector(Signal.TRACES):
+    if _is_signal_sent_to_collector(Signal.TRACES):
         _install_trace_provider()
     return trace.get_tracer(SCOPE)
 
@@ -99,20 +99,20 @@ def get_meter() -> "Meter":
     """Return the meter that creates instruments; call this function only if metrics are enabled."""
     from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
 
-    if _is_sent_to_collector(Signal.METRICS):
+    if _is_signal_sent_to_collector(Signal.METRICS):
         _install_meter_provider()
     return metrics.get_meter(SCOPE)
 
 
 @cache
-def _is_sent_to_collector(signal: Signal) -> bool:
+def _is_signal_sent_to_collector(signal: Signal) -> bool:
     for message in describe_unsupported_otel_variables(os.environ):
         _LOG.warning("telemetry is not exported: %s", message)
     return is_collector_selected(signal, os.environ)
 
 
 def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
-    exporter = _read_exporter(signal, environment)
+    exporter = _read_exporter_name(signal, environment)
     if is_sdk_disabled(environment) or exporter == _NONE:
         return False
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
@@ -122,7 +122,7 @@ def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool
 def _iterate_unsupported_value_messages(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
     if not _is_signal_requested(signal, environment):
         return
-    exporter = _read_exporter(signal, environment)
+    exporter = _read_exporter_name(signal, environment)
     if exporter not in _EXPORTERS:
         yield f"OTEL_{signal}_EXPORTER={exporter} is not supported; use otlp or none"
     for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
@@ -133,12 +133,12 @@ def _iterate_unsupported_value_messages(signal: Signal, environment: Mapping[str
             return  # the variable of the signal overrides the general one
 
 
-def _read_exporter(signal: Signal, environment: Mapping[str, str]) -> str:
+def _read_exporter_name(signal: Signal, environment: Mapping[str, str]) -> str:
     return _read_variable(environment, f"OTEL_{signal}_EXPORTER").lower()
 
 
-def _read_variable(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(name, "").strip()
+def _read_variable(environment: Mapping[str, str], variable_name: str) -> str:
+    return environment.get(variable_name, "").strip()
 
 
 def _install_trace_provider() -> None:
@@ -147,7 +147,7 @@ def _install_trace_provider() -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    provider = TracerProvider(resource=_build_resource())
+    provider = TracerProvider(resource=_build_otel_resource())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
 
@@ -158,10 +158,12 @@ def _install_meter_provider() -> None:
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
-    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _build_resource()))
+    metrics.set_meter_provider(
+        MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _build_otel_resource())
+    )
 
 
-def _build_resource() -> "Resource":
+def _build_otel_resource() -> "Resource":
     """Build the OpenTelemetry resource that identifies the service; its default service name is :data:`SCOPE`."""
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource  # noqa: PLC0415
 

@@ -43,17 +43,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def configure_json_logs(level: str) -> None:
+def configure_json_logs(lowest_level: str) -> None:
     """Write the logs of the process to standard error as JSON lines.
 
-    The service's logs are written from ``level`` on, logs of libraries from WARNING on.
+    The service's logs are written from ``lowest_level`` on, logs of libraries from WARNING on.
 
     This is for processes outside the Functions host; the host installs its own log handlers.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger(ROOT).setLevel(level)
+    logging.getLogger(ROOT).setLevel(lowest_level)
 
 
 class FieldsFormatter(logging.Formatter):
@@ -67,13 +67,13 @@ class FieldsFormatter(logging.Formatter):
         return f"{message} {json.dumps(values, default=str, ensure_ascii=False)}" if values else message
 
 
-def add_fields_to_handlers(level: str) -> None:
+def add_fields_to_log_handlers(lowest_level: str) -> None:
     """Make the log handlers of the Functions host write the fields of records, which they omit by default.
 
     Args:
-        level: name of the lowest log level that is written.
+        lowest_level: name of the lowest log level that is written.
     """
     for handler in logging.getLogger().handlers:
         if handler.formatter is None:
             handler.setFormatter(FieldsFormatter())
-    logging.getLogger(ROOT).setLevel(level)
+    logging.getLogger(ROOT).setLevel(lowest_level)

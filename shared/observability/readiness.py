@@ -20,34 +20,34 @@ _LOG = logs.get_logger("readiness")
 _host_probes: dict[str, Probe] = {}
 
 
-def add_readiness_probe(name: str, probe: Probe) -> None:
+def add_readiness_probe(dependency_name: str, probe: Probe) -> None:
     """Register a readiness check for a dependency of the host process; the checks of the app's stores are built in.
 
     Args:
-        name: name of the dependency in the reply of the readiness check.
+        dependency_name: name of the dependency in the reply of the readiness check.
         probe: check of the dependency.
     """
-    _host_probes[name] = probe
+    _host_probes[dependency_name] = probe
 
 
 _running: list[str] = []
 
 
 @contextmanager
-def report_background_work(name: str) -> Iterator[None]:
+def report_background_work(work_name: str) -> Iterator[None]:
     """Context manager: list background work in the reply of the readiness check while the block runs.
 
     Args:
-        name: name of the work in the reply.
+        work_name: name of the work in the reply.
     """
-    _running.append(name)
+    _running.append(work_name)
     try:
         yield
     finally:
-        _running.remove(name)
+        _running.remove(work_name)
 
 
-def list_background_work() -> list[str]:
+def list_running_background_work() -> list[str]:
     """Return the names of the running work that :func:`report_background_work` reports."""
     return list(dict.fromkeys(_running))
 
@@ -77,14 +77,14 @@ class Readiness:
 
     async def list_failing_dependencies(self) -> list[str]:
         """Return the names of the dependencies that are not ready; the result is at most ``cache_seconds`` old."""
-        if not self._is_fresh():
+        if not self._is_result_fresh():
             async with self._lock:
-                if not self._is_fresh():
+                if not self._is_result_fresh():
                     self._failing = await self._probe_and_list_failing_dependencies()
                     self._checked_at = self._runtime.monotonic()
         return list(self._failing)
 
-    def _is_fresh(self) -> bool:
+    def _is_result_fresh(self) -> bool:
         return self._runtime.monotonic() - self._checked_at < self.cache_seconds
 
     async def _probe_and_list_failing_dependencies(self) -> list[str]:
@@ -93,11 +93,11 @@ class Readiness:
         return [name for name, succeeded in zip(probes, results, strict=True) if not succeeded]
 
 
-async def _is_dependency_ready(name: str, probe: Probe) -> bool:
+async def _is_dependency_ready(dependency_name: str, probe: Probe) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await probe()
     except Exception as error:  # noqa: BLE001  a probe of any adapter can raise any exception
-        _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
+        _LOG.warning("not ready", extra=logs.fields(store=dependency_name, error=type(error).__name__))
         return False
     return True

@@ -26,7 +26,7 @@ def open_span(
     attributes: Mapping[str, Attribute] = _NOTHING,
     *,
     kind: str = "INTERNAL",
-    within: Mapping[str, str] = _NO_CONTEXT,
+    parent_trace_headers: Mapping[str, str] = _NO_CONTEXT,
 ) -> AbstractContextManager[None]:
     """Context manager: trace a block as a child of the current span.
 
@@ -36,46 +36,54 @@ def open_span(
         name: name of the span, from a small set; without names of people or equipment.
         attributes: attributes by the OpenTelemetry semantic conventions; without values of the request.
         kind: name of a ``SpanKind``.
-        within: ``traceparent`` and ``tracestate`` (W3C) of a parent span in another process; empty for the current
-            span.
+        parent_trace_headers: ``traceparent`` and ``tracestate`` (W3C) of a parent span in another process; empty for
+            the current span.
     """
     if not is_signal_enabled(Signal.TRACES):
         return _OFF
     return _start_span(
-        name, attributes, kind, ANY, context=extract_trace_context(within) if within.get("traceparent") else None
+        name,
+        attributes,
+        kind,
+        ANY,
+        context=extract_trace_context(parent_trace_headers) if parent_trace_headers.get("traceparent") else None,
     )
 
 
 def open_call_span(
-    name: str, attributes: Mapping[str, Attribute], failures: tuple[type[Exception], ...] = ANY, *, kind: str = "CLIENT"
+    name: str,
+    attributes: Mapping[str, Attribute],
+    failure_types: tuple[type[Exception], ...] = ANY,
+    *,
+    kind: str = "CLIENT",
 ) -> AbstractContextManager[None]:
     """Context manager: trace a call to a dependency if another span is open; polling without a span creates no traces.
 
     Args:
         name: see :func:`open_span`.
         attributes: see :func:`open_span`.
-        failures: exceptions that mark the span as failed.
+        failure_types: exceptions that mark the span as failed.
         kind: see :func:`open_span`.
     """
     if not is_signal_enabled(Signal.TRACES) or find_current_span_context() is None:
         return _OFF
-    return _start_span(name, attributes, kind, failures)
+    return _start_span(name, attributes, kind, failure_types)
 
 
 def open_batch_span(
-    name: str, callers: "Iterable[SpanContext | None]", attributes: Mapping[str, Attribute]
+    name: str, caller_contexts: "Iterable[SpanContext | None]", attributes: Mapping[str, Attribute]
 ) -> AbstractContextManager[None]:
     """Context manager: trace work for several callers, in a new trace with a link to the span of each caller.
 
     Args:
         name: see :func:`open_span`.
-        callers: results of ``find_current_span_context`` for the callers; the work is traced only if at least one
-            caller is traced.
+        caller_contexts: results of ``find_current_span_context`` for the callers; the work is traced only if at least
+            one caller is traced.
         attributes: see :func:`open_span`.
     """
     if not is_signal_enabled(Signal.TRACES):
         return _OFF
-    traced = [one for one in callers if one is not None and one.trace_flags.sampled]
+    traced = [one for one in caller_contexts if one is not None and one.trace_flags.sampled]
     if not traced:
         return _OFF
     from opentelemetry.trace import Link  # noqa: PLC0415  loaded where it is used
@@ -85,12 +93,12 @@ def open_batch_span(
     )
 
 
-def extract_trace_context(carrier: Mapping[str, str]) -> "Context":
+def extract_trace_context(trace_headers: Mapping[str, str]) -> "Context":
     """Return the trace context in W3C headers (``traceparent``); an empty context if they are missing or invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
-    headers = {name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)}
+    headers = {name: trace_headers[name] for name in ("traceparent", "tracestate") if trace_headers.get(name)}
     return TraceContextTextMapPropagator().extract(headers, Context())
 
 
@@ -104,7 +112,7 @@ def find_current_span_context() -> "SpanContext | None":
     return context if context.is_valid else None
 
 
-def record_dependency_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
+def record_dependency_reply_on_span(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
     """Record the reply of a dependency on the current span.
 
     Args:
@@ -122,7 +130,7 @@ def record_dependency_reply(attributes: Mapping[str, Attribute], *, failed: bool
         mark_span_failed(current, str(attributes["db.response.status_code"]))
 
 
-def record_exception(error: BaseException) -> None:
+def record_exception_on_span(error: BaseException) -> None:
     """Record an unexpected exception with its stack trace on the current span."""
     if is_signal_enabled(Signal.TRACES):
         from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
@@ -143,7 +151,7 @@ def _start_span(
     name: str,
     attributes: Mapping[str, Attribute],
     kind: str,
-    failures: tuple[type[Exception], ...],
+    failure_types: tuple[type[Exception], ...],
     *,
     links: "list[Link] | None" = None,
     context: "Context | None" = None,
@@ -161,7 +169,7 @@ def _start_span(
     ) as created:
         try:
             yield
-        except failures as error:
+        except failure_types as error:
             _record_error_on_span(created, error)
             raise
 

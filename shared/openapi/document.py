@@ -13,12 +13,12 @@ from shared.openapi.generated_operations import GROUP as EVENT_GROUP
 from shared.openapi.generated_operations import (
     build_event_webhooks,
     build_query_operation,
-    build_query_path,
+    build_query_url_path,
     build_telemetry_operation,
-    build_telemetry_path,
+    build_telemetry_url_path,
     register_query_summary_schema,
 )
-from shared.openapi.paths import BEARER, build_operation, build_path_template, to_camel_case
+from shared.openapi.paths import BEARER, build_operation_object, build_path_template, to_camel_case
 from shared.openapi.responses import HEADERS, build_error_components
 from shared.openapi.schemas import Schema, SchemaRegistry
 from shared.warm_queries.ports import Column
@@ -92,6 +92,12 @@ OPERATIONS: Final[Mapping[Verb, str]] = {
 KEY_PATH: Final = "x-partition-key-path"
 """OpenAPI extension property: path of the partition key in a document."""
 
+type PathItem = Mapping[str, Schema]
+"""Path Item Object: Operation Objects by lower-case HTTP method."""
+
+type PathAndItem = tuple[str, PathItem]
+"""URL path with its Path Item."""
+
 _PATH_NAMES: Final = frozenset({"store", "database", "table"})
 _KEY: Final = "partitionKey"
 _EXAMPLE_ID: Final = "wo-1042"
@@ -115,15 +121,15 @@ def is_usable_by_caller(operation: Operation, principal: Principal, features: Co
     return principal.via in operation.access.value and principal.rights.issuperset(operation.rights)
 
 
-def build_document(
+def build_openapi_document(
     operations: Collection[Operation],
     title: str,
     description: str,
-    concrete_paths: Iterable[tuple[str, Mapping[str, Schema]]],
+    concrete_paths: Iterable[PathAndItem],
     schemas: SchemaRegistry,
     *,
     server: str = "",
-    convert: Callable[[Mapping[str, Schema]], Any] = dict,
+    convert_path_item: Callable[[PathItem], Any] = dict,
 ) -> dict[str, Any]:
     """Build an OpenAPI document of the given operations and Path Items.
 
@@ -135,16 +141,16 @@ def build_document(
             be references to the section ``components``.
         schemas: registry of the named schemas of ``operations`` and ``concrete_paths``.
         server: URL of the service; empty for the URL that served the document.
-        convert: converts a Path Item to the form that the document contains, such as JSON text.
+        convert_path_item: converts a Path Item to the form that the document contains, such as JSON text.
     """
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
         if operation.docs.listed:
-            operation_object = build_operation(operation, schemas)
+            operation_object = build_operation_object(operation, schemas)
             paths.setdefault(build_path_template(operation), {})[operation.method.lower()] = operation_object
-    items = PathItems(convert)
+    items = PathItems(convert_path_item)
     for path, methods in chain(paths.items(), concrete_paths):
-        items.add(path, methods)
+        items.add_path_item(path, methods)
     sends_events = any(operation.group == EVENT_GROUP for operation in operations)
     webhooks = {"webhooks": build_event_webhooks(schemas)} if sends_events else {}
     return {
@@ -159,11 +165,11 @@ def build_document(
         "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(items.tags)],
         "paths": dict(sorted(items.converted.items())),
         **webhooks,
-        "components": _build_components(schemas),
+        "components": _build_components_section(schemas),
     }
 
 
-def _build_components(schemas: SchemaRegistry) -> dict[str, Any]:
+def _build_components_section(schemas: SchemaRegistry) -> dict[str, Any]:
     """Build the document's section ``components``: security schemes, headers, schemas, error replies and examples."""
     responses, examples = build_error_components(schemas)
     return {
@@ -184,23 +190,23 @@ class PathItems:
     collection would block the event loop, although the document is built in another thread.
 
     Args:
-        convert: converts a Path Item to the form that the document contains, such as JSON text.
+        convert_path_item: converts a Path Item to the form that the document contains, such as JSON text.
 
     Attributes:
         converted: converted Path Items by path.
         tags: tags of all operations.
     """
 
-    def __init__(self, convert: Callable[[Mapping[str, Schema]], Any]) -> None:
-        self._convert = convert
+    def __init__(self, convert_path_item: Callable[[PathItem], Any]) -> None:
+        self._convert = convert_path_item
         self.converted: dict[str, Any] = {}
         self.tags: set[str] = set()
 
-    def add(self, path: str, methods: Mapping[str, Schema]) -> None:
-        """Convert and store the Path Item of a path; ``methods`` has its Operation Objects by lower-case method."""
-        for operation_object in methods.values():
+    def add_path_item(self, url_path: str, operations_by_method: PathItem) -> None:
+        """Convert and store a Path Item; ``operations_by_method`` has its Operation Objects by lower-case method."""
+        for operation_object in operations_by_method.values():
             self.tags.update(operation_object["tags"])
-        self.converted[path] = self._convert(methods)
+        self.converted[url_path] = self._convert(operations_by_method)
 
 
 EXECUTE: Final = "execute_warm_query"
@@ -213,7 +219,7 @@ type Columns = Mapping[str, Sequence[Column] | None]
 """Result columns of queries by lookup (id in URLs); None if unknown."""
 
 
-def build_caller_document(
+def build_openapi_document_for_caller(
     operations: Sequence[Operation],
     principal: Principal,
     features: Collection[str],
@@ -221,7 +227,7 @@ def build_caller_document(
     columns: Columns,
     *,
     server: str = "",
-    convert: Callable[[Mapping[str, Schema]], Any] = dict,
+    convert_path_item: Callable[[PathItem], Any] = dict,
 ) -> dict[str, Any]:
     """Build the OpenAPI document for one caller.
 
@@ -232,22 +238,24 @@ def build_caller_document(
         catalog: the workspace catalog.
         columns: result columns of each query by its lookup (id in URLs); None for a query whose columns are unknown.
         server: URL of the service; empty for the URL that served the document.
-        convert: converts a Path Item to the form that the document contains, such as JSON text.
+        convert_path_item: converts a Path Item to the form that the document contains, such as JSON text.
     """
     allowed = {
         operation.name: operation for operation in operations if is_usable_by_caller(operation, principal, features)
     }
     schemas = SchemaRegistry()
-    concrete: list[Iterable[tuple[str, Mapping[str, Schema]]]] = [build_table_paths(allowed, catalog, schemas).items()]
+    concrete: list[Iterable[PathAndItem]] = [build_table_path_items(allowed, catalog, schemas).items()]
     if EXECUTE in allowed:
-        concrete.append(_build_query_paths(allowed[EXECUTE], catalog, columns, schemas))
+        concrete.append(_build_query_path_items(allowed[EXECUTE], catalog, columns, schemas))
     if ACCEPT in allowed:
-        concrete.append(_build_telemetry_paths(allowed[ACCEPT], principal, catalog, schemas))
+        concrete.append(_build_telemetry_path_items(allowed[ACCEPT], principal, catalog, schemas))
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
     about = workspace.description if workspace and workspace.description else ""
     paths = chain.from_iterable(concrete)
-    return build_document(allowed.values(), title, about, paths, schemas, server=server, convert=convert)
+    return build_openapi_document(
+        allowed.values(), title, about, paths, schemas, server=server, convert_path_item=convert_path_item
+    )
 
 
 def list_approved_queries(catalog: Catalog) -> list[WarmQuery]:
@@ -255,11 +263,11 @@ def list_approved_queries(catalog: Catalog) -> list[WarmQuery]:
     return [stored.value for stored in catalog.queries.values() if stored.value.approval is not None]
 
 
-def _build_query_paths(
-    execute: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
-) -> Iterator[tuple[str, Mapping[str, Schema]]]:
+def _build_query_path_items(
+    execute_operation: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
+) -> Iterator[PathAndItem]:
     # The objects share the parts that are equal for all queries; a copy for each of thousands would take seconds.
-    shared = build_operation(execute, schemas)
+    shared = build_operation_object(execute_operation, schemas)
     queries = list_approved_queries(catalog)
     if any(columns.get(query.lookup) is not None for query in queries):
         register_query_summary_schema(schemas)
@@ -267,25 +275,25 @@ def _build_query_paths(
     ids = build_unique_names_by_lookup(catalog.queries, "warmQuery_")
     for query in queries:
         created = build_query_operation(shared, query, ids[query.lookup], columns.get(query.lookup))
-        yield build_query_path(query), {"get": created}
+        yield build_query_url_path(query), {"get": created}
 
 
-def _build_telemetry_paths(
-    accept: Operation, principal: Principal, catalog: Catalog, schemas: SchemaRegistry
-) -> Iterator[tuple[str, Mapping[str, Schema]]]:
-    shared, binding = build_operation(accept, schemas), principal.binding
+def _build_telemetry_path_items(
+    accept_operation: Operation, principal: Principal, catalog: Catalog, schemas: SchemaRegistry
+) -> Iterator[PathAndItem]:
+    shared, binding = build_operation_object(accept_operation, schemas), principal.binding
     described = {lookup: stored for lookup, stored in catalog.connections.items() if stored.value.signals}
     # All connections have ids, so that each id is the same for every caller, and with or without signals of others.
     ids = build_unique_names_by_lookup(catalog.connections, "telemetry_")
     for lookup, stored in described.items():
         if binding is None or lookup in binding.connections:
             created = build_telemetry_operation(shared, stored.value, ids[lookup])
-            yield build_telemetry_path(stored.value), {"post": created}
+            yield build_telemetry_url_path(stored.value), {"post": created}
 
 
-def build_table_paths(
+def build_table_path_items(
     allowed: Mapping[str, Operation], catalog: Catalog, schemas: SchemaRegistry
-) -> dict[str, Mapping[str, Schema]]:
+) -> dict[str, PathItem]:
     """Build the Path Items of the tables that a caller may use.
 
     A table is included if its container is provisioned and its database grants access to documents.
@@ -316,20 +324,20 @@ def _iterate_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Dat
                 yield from ((stored.value, database, one) for one in database.containers if one.provisioned)
 
 
-def _build_concrete_path(operation: Operation, names: Mapping[str, str]) -> str:
-    """Return the URL path of an operation in which the parameters in ``names`` are replaced by their values."""
+def _build_concrete_path(operation: Operation, parameter_values: Mapping[str, str]) -> str:
+    """Return the URL path of an operation with the values in ``parameter_values`` in place of its parameters."""
     path = f"/{operation.route}"
-    for name, value in names.items():
+    for name, value in parameter_values.items():
         path = path.replace(f"{{{name}}}", value)
     return path
 
 
 def _build_table_operation(
-    operation: Operation, names: Mapping[str, str], container: Container, schemas: SchemaRegistry
+    operation: Operation, parameter_values: Mapping[str, str], container: Container, schemas: SchemaRegistry
 ) -> Schema:
-    operation_object = build_operation(operation, schemas)
+    operation_object = build_operation_object(operation, schemas)
     # Names contain no dots, so operationIds are unique.
-    operation_object["operationId"] = ".".join((to_camel_case(operation.name), *names.values()))
+    operation_object["operationId"] = ".".join((to_camel_case(operation.name), *parameter_values.values()))
     operation_object["summary"] = f"{operation.summary.rstrip('.')}: {container.name}."
     operation_object["description"] = (
         f"{operation_object['description']} Partitioned on `{container.partition_key_path}`; {container.data_class}."

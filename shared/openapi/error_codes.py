@@ -18,8 +18,8 @@ class ErrorCode:
     detail: str
 
 
-def _build_error_code(detail: str, *statuses: int) -> ErrorCode:
-    return ErrorCode(statuses, detail)
+def _build_error_code(detail: str, *http_statuses: int) -> ErrorCode:
+    return ErrorCode(http_statuses, detail)
 
 
 ERROR_CODES: Final[Mapping[str, ErrorCode]] = {

@@ -55,31 +55,35 @@ _PARAMETERS: Final[dict[ParameterType, Schema]] = {
 }
 
 
-def build_query_path(query: WarmQuery) -> str:
+def build_query_url_path(query: WarmQuery) -> str:
     """Build the URL path at which an approved query is executed."""
     return f"/oi-api/warm-queries/{query.lookup}"
 
 
 def build_query_operation(
-    execute: Schema, query: WarmQuery, operation_id: str, columns: Sequence[Column] | None
+    execute_operation_object: Schema, query: WarmQuery, operation_id: str, columns: Sequence[Column] | None
 ) -> Schema:
     """Build the Operation Object of an approved query.
 
     Args:
-        execute: Operation Object of the operation that executes any query; this function does not change it.
+        execute_operation_object: Operation Object of the operation that executes any query; this function does not
+            change it.
         query: the query.
         operation_id: id of the operation, unique in the document.
         columns: columns of the query, None if unknown.
     """
-    operation_object = dict(execute)
+    operation_object = dict(execute_operation_object)
     general = [parameter for parameter in operation_object["parameters"] if parameter["in"] != "path"]
     operation_object["operationId"] = operation_id
     operation_object["summary"] = query.name
     operation_object["description"] = _build_query_description(query)
-    operation_object["parameters"] = [*general, *map(_build_query_parameter, query.parameters)]
+    operation_object["parameters"] = [*general, *map(_build_parameter_object, query.parameters)]
     if columns is not None:
         responses = operation_object["responses"]
-        content = {**responses["200"]["content"], "application/json": _build_reply_schema(operation_object, columns)}
+        content = {
+            **responses["200"]["content"],
+            "application/json": _build_reply_media_type(operation_object, columns),
+        }
         operation_object["responses"] = {**responses, "200": {**responses["200"], "content": content}}
     return operation_object
 
@@ -92,21 +96,21 @@ def _build_query_description(query: WarmQuery) -> str:
     return "\n\n".join(sentences)
 
 
-def build_parameter_schema(parameter: QueryParameter) -> Schema:
+def build_query_parameter_schema(parameter: QueryParameter) -> Schema:
     """Build the JSON schema for the values of a declared query parameter."""
     schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
-    if not parameter.required and parameter.default is not None:
+    if not parameter.is_required and parameter.default is not None:
         schema["default"] = parameter.default
     return schema
 
 
-def _build_query_parameter(parameter: QueryParameter) -> Schema:
+def _build_parameter_object(parameter: QueryParameter) -> Schema:
     return {
         "name": f"{PARAMETER_PREFIX}{parameter.name}",
         "in": "query",
-        "required": parameter.required,
+        "required": parameter.is_required,
         "description": f"Kusto type `{parameter.type}`.",
-        "schema": add_length_limits(build_parameter_schema(parameter), LONGEST_PARAMETER),
+        "schema": add_length_limits(build_query_parameter_schema(parameter), LONGEST_PARAMETER),
     }
 
 
@@ -123,8 +127,8 @@ def register_query_summary_schema(schemas: SchemaRegistry) -> None:
     schemas.named[_SUMMARY] = {**answer, **about, "properties": members, "required": required}
 
 
-def _build_reply_schema(operation_object: Schema, columns: Sequence[Column]) -> Schema:
-    """Build the schema of the query's JSON reply, whose rows have the types of the columns."""
+def _build_reply_media_type(operation_object: Schema, columns: Sequence[Column]) -> Schema:
+    """Build the Media Type Object of the query's JSON reply, whose rows have the types of the columns."""
     form: dict[str, Any] = operation_object["responses"]["200"]["content"]["application/json"]
     names = [column.name for column in columns]
     row = {
@@ -143,10 +147,10 @@ def _build_column_schema(column: Column) -> Schema:
     return {} if schema is None else {"anyOf": [schema, {"type": "null"}]}
 
 
-def _build_example_reply(example: dict[str, Any], name: str, columns: Sequence[Column]) -> dict[str, Any]:
+def _build_example_reply(general_example: dict[str, Any], query_name: str, columns: Sequence[Column]) -> dict[str, Any]:
     column_objects = [{"name": column.name, "type": column.type} for column in columns]
     row = {column.name: _KQL_EXAMPLES.get(column.type) for column in columns}
-    return {**example, "query": name, _ROWS: [row], "rowCount": 1, "columns": column_objects}
+    return {**general_example, "query": query_name, _ROWS: [row], "rowCount": 1, "columns": column_objects}
 
 
 _SIGNAL_TYPES: Final[dict[SignalType, Schema]] = {
@@ -167,37 +171,38 @@ UNIT: Final = "x-unit"
 """OpenAPI extension property: unit of a signal's values."""
 
 
-def build_telemetry_path(connection: Connection) -> str:
+def build_telemetry_url_path(connection: Connection) -> str:
     """Build the URL path to which callers post the telemetry of a connection."""
     return f"/oi-api/telemetry/{connection.lookup}"
 
 
-def build_telemetry_operation(accept: Schema, connection: Connection, operation_id: str) -> Schema:
+def build_telemetry_operation(accept_operation_object: Schema, connection: Connection, operation_id: str) -> Schema:
     """Build the Operation Object for posting telemetry of a connection with signals (typed payload fields).
 
     Args:
-        accept: Operation Object of the operation that accepts messages for any connection; it is not changed.
+        accept_operation_object: Operation Object of the operation that accepts messages for any connection; it is not
+            changed.
         connection: connection that declares signals (typed payload fields).
         operation_id: id of the operation, unique in the document.
     """
-    body = accept["requestBody"]
+    body = accept_operation_object["requestBody"]
     form = body["content"]["application/json"]
-    message, messages = (_add_signals(one, connection) for one in form["schema"]["oneOf"])
+    message, messages = (_add_signals_to_schema(one, connection) for one in form["schema"]["oneOf"])
     schema = {**form["schema"], "oneOf": [message, messages]}
     content = {**body["content"], "application/json": {"schema": schema, "example": _build_example_message(connection)}}
     return {
-        **accept,
+        **accept_operation_object,
         "operationId": operation_id,
         "summary": f"Accept telemetry: {connection.name}.",
-        "parameters": [each for each in accept["parameters"] if each["in"] != "path"],
+        "parameters": [each for each in accept_operation_object["parameters"] if each["in"] != "path"],
         "requestBody": {**body, "content": content},
     }
 
 
-def _add_signals(schema: Schema, connection: Connection) -> Schema:
+def _add_signals_to_schema(schema: Schema, connection: Connection) -> Schema:
     """Add the connection's signals (payload fields) to the JSON schema of a message or of an array of messages."""
     if "items" in schema:
-        return {**schema, "items": _add_signals(schema["items"], connection)}
+        return {**schema, "items": _add_signals_to_schema(schema["items"], connection)}
     declared = copy.deepcopy(schema)
     for signal in _list_top_level_signals(connection):
         parent = declared
@@ -233,15 +238,15 @@ def describe_signal(signal: SignalDefinition) -> str:
     if signal.unit is not None:
         sentences.append(f"Unit: {signal.unit}")
     if signal.min is not None and signal.max is not None:
-        sentences.append(f"Expected range: {_format_limit(signal.min)} to {_format_limit(signal.max)}")
+        sentences.append(f"Expected range: {_format_signal_limit(signal.min)} to {_format_signal_limit(signal.max)}")
     elif signal.min is not None:
-        sentences.append(f"Expected minimum: {_format_limit(signal.min)}")
+        sentences.append(f"Expected minimum: {_format_signal_limit(signal.min)}")
     elif signal.max is not None:
-        sentences.append(f"Expected maximum: {_format_limit(signal.max)}")
+        sentences.append(f"Expected maximum: {_format_signal_limit(signal.max)}")
     return ". ".join(sentences) + "."
 
 
-def _format_limit(limit: float) -> str:
+def _format_signal_limit(limit: float) -> str:
     """Format a limit of a signal with all its digits."""
     return repr(limit).removesuffix(".0")
 
@@ -290,17 +295,21 @@ _HEADER_EXAMPLES: Final = (
 
 def build_event_webhooks(schemas: SchemaRegistry) -> dict[str, Schema]:
     """Return the section ``webhooks``: a Path Item for each event type; register the schemas of the events' data."""
-    return {kind.value: {"post": _build_webhook_operation(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
+    return {
+        kind.value: {"post": _build_webhook_operation_object(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()
+    }
 
 
-def _build_webhook_operation(kind: WebhookEventType, described: EventDescription, schemas: SchemaRegistry) -> Schema:
+def _build_webhook_operation_object(
+    kind: WebhookEventType, described: EventDescription, schemas: SchemaRegistry
+) -> Schema:
     name = "receive_" + kind.value.replace(".", "_").replace("-", "_")
     event: dict[str, Any] = {
         "type": "object",
         "properties": {
             "type": {"type": "string", "const": kind.value},
             "timestamp": {"type": "string", "format": "date-time", "description": "Time of the change."},
-            "data": schemas.register(described.data, "serialization"),
+            "data": schemas.register_type(described.data, "serialization"),
         },
         "required": ["type", "timestamp", "data"],
     }

@@ -209,10 +209,10 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
 """Codes of the rules of each operation, by the name of the operation; the codes of the pipeline are not repeated."""
 
 
-def list_error_codes(operation: Operation, status: int) -> list[str]:
+def list_error_codes(operation: Operation, http_status: int) -> list[str]:
     """Return the error codes, sorted, that an operation can return with the given HTTP status."""
     codes = {*_iterate_pipeline_error_codes(operation), *OWN_CODES.get(operation.name, ())}
-    return sorted(code for code in codes if status in ERROR_CODES[code].statuses)
+    return sorted(code for code in codes if http_status in ERROR_CODES[code].statuses)
 
 
 def list_error_statuses(operation: Operation) -> list[int]:

@@ -1,8 +1,8 @@
 """Path Items of OpenAPI, built from declared operations: the path template, its parameters and the Operation Object."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
@@ -50,21 +50,28 @@ def build_path_parameters(operation: Operation) -> list[Schema]:
     ]
 
 
-def _describe_path_parameter(group: str, name: str) -> tuple[str, str]:
+class _ParameterText(NamedTuple):
+    """Description and example of a path parameter."""
+
+    description: str
+    example: str
+
+
+def _describe_path_parameter(route_segment: str, parameter_name: str) -> _ParameterText:
     """Return the description and the example of a path parameter.
 
     Args:
-        group: second segment of the operation's route, such as ``telemetry`` in ``oi-api/telemetry/{lookup}``.
-        name: name of the parameter.
+        route_segment: second segment of the operation's route, such as ``telemetry`` in ``oi-api/telemetry/{lookup}``.
+        parameter_name: name of the parameter.
     """
-    if (group, name) == ("team", "id"):
-        return "Id of the member, percent-encoded.", "auditor@plant-a.example"
-    if (group, name) == ("webhooks", "id"):
-        return "Id of the webhook.", "3b1f8e0c7a5d4e2f9c6b8a7d5e4f3c2b"
-    if (group, name) == ("alerts", "id"):
-        return "Id of the alert.", "5f0c7a1e9b3d4f6a8c2e1d0b7a695847"
-    description, example = _PATH_PARAMETERS[name]
-    return description, _LOOKUPS[group] if name == "lookup" else example
+    if (route_segment, parameter_name) == ("team", "id"):
+        return _ParameterText("Id of the member, percent-encoded.", "auditor@plant-a.example")
+    if (route_segment, parameter_name) == ("webhooks", "id"):
+        return _ParameterText("Id of the webhook.", "3b1f8e0c7a5d4e2f9c6b8a7d5e4f3c2b")
+    if (route_segment, parameter_name) == ("alerts", "id"):
+        return _ParameterText("Id of the alert.", "5f0c7a1e9b3d4f6a8c2e1d0b7a695847")
+    description, example = _PATH_PARAMETERS[parameter_name]
+    return _ParameterText(description, _LOOKUPS[route_segment] if parameter_name == "lookup" else example)
 
 
 _PATH_PARAMETERS = {
@@ -107,13 +114,13 @@ BEARER: Final = "bearer"
 """Name of the security scheme."""
 
 
-def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
+def build_operation_object(operation: Operation, schemas: SchemaRegistry) -> Schema:
     """Build the OpenAPI Operation Object of a declared operation, and register the schemas that it needs."""
     operation_object: Schema = {
         "operationId": to_camel_case(operation.name),
         "tags": [operation.group],
         "summary": operation.summary,
-        "description": describe_access(operation),
+        "description": describe_required_access(operation),
         "parameters": [
             *build_path_parameters(operation),
             *build_query_parameters(operation, schemas),
@@ -127,7 +134,7 @@ def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
     return {**operation_object, "requestBody": body} if body else operation_object
 
 
-def describe_access(operation: Operation) -> str:
+def describe_required_access(operation: Operation) -> str:
     """Write a sentence about the credentials that an operation accepts, or about the rights that it requires."""
     match operation.access:
         case Access.PUBLIC:
@@ -163,9 +170,9 @@ def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema
 
 def _build_body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
     if operation.unknown is not UnknownNames.REJECT:
-        return schemas.register(operation.body, "validation", operation.body_limit)
+        return schemas.register_type(operation.body, "validation", operation.body_limit)
     server_set = operation.server_set.names if operation.server_set else ()
-    return schemas.register(operation.body, "validation", operation.body_limit, ClosedBody(server_set))
+    return schemas.register_type(operation.body, "validation", operation.body_limit, ClosedBody(server_set))
 
 
 def _has_required_properties(model: Any) -> bool:
@@ -186,14 +193,14 @@ def build_query_parameters(operation: Operation, schemas: SchemaRegistry) -> lis
     declared = [{**one, "in": "query"} for one in operation.docs.query]
     if operation.query is NoQuery:
         return declared
-    parameters = [*declared, *schemas.register_parameters(operation.query)]
+    parameters = [*declared, *schemas.register_query_parameters(operation.query)]
     owner = to_camel_case(operation.name)
     return [{**one, "schema": _build_parameter_schema(one, owner, schemas)} for one in parameters]
 
 
-def _build_parameter_schema(parameter: Schema, owner: str, schemas: SchemaRegistry) -> Schema:
+def _build_parameter_schema(parameter: Schema, operation_id: str, schemas: SchemaRegistry) -> Schema:
     limited: Schema = add_length_limits(parameter["schema"], LONGEST_PARAMETER)
-    return schemas.replace_enums_by_references(limited, owner[0].upper() + owner[1:], parameter["name"])
+    return schemas.replace_enums_by_references(limited, operation_id[0].upper() + operation_id[1:], parameter["name"])
 
 
 def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> list[Schema]:
@@ -208,11 +215,9 @@ def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> li
                 add_length_limits(header["schema"], LONGEST_PARAMETER), "", name
             ),
         }
-        for name, header in _iterate_documented_headers(operation)
+        for name, header in _map_header_objects_by_name(operation).items()
     ]
 
 
-def _iterate_documented_headers(operation: Operation) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from operation.docs.headers.items()
-    if operation.is_versioned:
-        yield HEADER, _VERSION
+def _map_header_objects_by_name(operation: Operation) -> dict[str, Mapping[str, Any]]:
+    return {**operation.docs.headers, **({HEADER: _VERSION} if operation.is_versioned else {})}

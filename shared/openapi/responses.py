@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import NamedTuple
 
 from shared.http.deprecations import has_deprecated_names
 from shared.http.messages import PROBLEM_JSON
@@ -24,7 +25,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
         str(status): build_error_response(operation, status, schemas) for status in errors if status not in own
     }
     for reply in operation.docs.replies:
-        response = build_response(reply, schemas, limited=limited)
+        response = build_response(reply, schemas, has_rate_limit_headers=limited)
         response["headers"] = _build_headers_of_operation(operation) | response["headers"]
         if reply.status in errors:
             # Both forms occur with this status: the operation's own form and a problem document.
@@ -48,10 +49,10 @@ def _build_headers_of_operation(operation: Operation) -> Schema:
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
     """Build the Response Object of an error: a shared problem document, or the operation's own error format."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return {"$ref": schemas.register_problem(status, list_error_codes(operation, status))}
+        return {"$ref": schemas.register_problem_and_get_reference(status, list_error_codes(operation, status))}
     shape, example = operation.docs.errors
     reply = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)
-    response = build_response(reply, schemas, limited=True)
+    response = build_response(reply, schemas, has_rate_limit_headers=True)
     response["headers"] = _build_headers_of_operation(operation) | response["headers"]
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
         # A host that limits request lines replies with a problem document itself.
@@ -60,20 +61,20 @@ def build_error_response(operation: Operation, status: int, schemas: SchemaRegis
     return response
 
 
-def build_response(reply: DocumentedReply, schemas: SchemaRegistry, *, limited: bool) -> Schema:
+def build_response(reply: DocumentedReply, schemas: SchemaRegistry, *, has_rate_limit_headers: bool) -> Schema:
     """Build the Response Object of a reply.
 
     Args:
         reply: declaration of the reply.
         schemas: registry of named schemas.
-        limited: True if the reply has rate-limit headers.
+        has_rate_limit_headers: True if the reply has rate-limit headers.
     """
     content: Schema = {}
     if reply.shape is not None:
-        content[JSON] = {"schema": schemas.register(reply.shape, "serialization"), "example": reply.example}
+        content[JSON] = {"schema": schemas.register_type(reply.shape, "serialization"), "example": reply.example}
     content |= {form: {"schema": dict(schema)} for form, schema in reply.forms.items()}
     headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in reply.headers.items()}
-    headers |= {**(LIMIT_HEADERS if limited else {}), **TRACE_HEADER}
+    headers |= {**(LIMIT_HEADERS if has_rate_limit_headers else {}), **TRACE_HEADER}
     return {
         "description": reply.description,
         **({"content": content} if content else {}),
@@ -102,11 +103,11 @@ def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
     schema = {"$ref": "#/components/schemas/Problem"}
     if not codes:
         return {"schema": schema, "example": build_problem_example("INTERNAL_ERROR", status)}
-    examples = {code: {"$ref": f"#/components/examples/{build_example_name(code, status)}"} for code in codes}
+    examples = {code: {"$ref": f"#/components/examples/{build_error_example_name(code, status)}"} for code in codes}
     return {"schema": {**schema, "properties": {"code": {"enum": list(codes)}}}, "examples": examples}
 
 
-def build_example_name(code: str, status: int) -> str:
+def build_error_example_name(code: str, status: int) -> str:
     """Return the name of an error's example under ``components``: the code, or the code and the status.
 
     The name of an example with the code's first status in :data:`ERROR_CODES` is only the code. For the other statuses
@@ -127,16 +128,23 @@ def build_problem_example(code: str, status: int) -> Schema:
     }
 
 
-def build_error_components(schemas: SchemaRegistry) -> tuple[Schema, Schema]:
-    """Build the shared error replies and their examples, each by its name in the section ``components``."""
+class ErrorComponents(NamedTuple):
+    """Shared error replies and their examples, each by its name in the section ``components``."""
+
+    responses: Schema
+    examples: Schema
+
+
+def build_error_components(schemas: SchemaRegistry) -> ErrorComponents:
+    """Build the shared error replies and their examples for the section ``components``."""
     responses = {
         name: build_problem_response(status, codes) for name, (status, codes) in sorted(schemas.problems.items())
     }
     examples = {
-        build_example_name(code, status): {"summary": code, "value": build_problem_example(code, status)}
+        build_error_example_name(code, status): {"summary": code, "value": build_problem_example(code, status)}
         for code, status in sorted(schemas.shown_errors)
     }
-    return responses, examples
+    return ErrorComponents(responses, examples)
 
 
 def _build_header_object(description: str, *, required: bool = True) -> Schema:

@@ -57,7 +57,7 @@ class SchemaRegistry:
         self.problems: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.shown_errors: set[tuple[str, int]] = set()
 
-    def register_problem(self, status: int, codes: Sequence[str]) -> str:
+    def register_problem_and_get_reference(self, status: int, codes: Sequence[str]) -> str:
         """Register the error reply for these codes; return a reference to the reply.
 
         Operations with the same status and codes share a reply. The name of the reply depends only on status and codes,
@@ -70,7 +70,9 @@ class SchemaRegistry:
         self.shown_errors.update((code, status) for code in codes)
         return f"#/components/responses/{name}"
 
-    def register(self, python_type: Any, mode: Mode, max_length: int = 0, closed: ClosedBody | None = None) -> Schema:
+    def register_type(
+        self, python_type: Any, mode: Mode, max_body_bytes: int = 0, closed_body: ClosedBody | None = None
+    ) -> Schema:
         """Return the JSON schema of a Python type, and register the named types that the type contains.
 
         If the type itself is an object with named properties, register it, too, and return a reference to its schema.
@@ -78,14 +80,14 @@ class SchemaRegistry:
         Args:
             python_type: the Python type.
             mode: validation for requests, serialization for replies.
-            max_length: maximum size of the body in bytes, which limits its strings and arrays; 0 if unlimited.
-            closed: rules for a body that rejects unknown properties; None if the body accepts any property.
+            max_body_bytes: maximum size of the body in bytes, which limits its strings and arrays; 0 if unlimited.
+            closed_body: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
         schema_copy = _build_schema_copy(python_type, mode)
-        if max_length:
-            schema_copy = add_length_limits(schema_copy, max_length)
-        if closed is not None:
-            schema_copy = closed.build_closed_schema(schema_copy)
+        if max_body_bytes:
+            schema_copy = add_length_limits(schema_copy, max_body_bytes)
+        if closed_body is not None:
+            schema_copy = closed_body.build_closed_schema(schema_copy)
         for name, schema in schema_copy.pop("$defs", {}).items():
             self._add_schema_and_enums(name, schema)
         title = schema_copy.get("title")
@@ -94,56 +96,60 @@ class SchemaRegistry:
             return {"$ref": _TEMPLATE.format(model=title)}
         return schema_copy
 
-    def register_parameters(self, model: type[BaseModel]) -> list[Schema]:
+    def register_query_parameters(self, model: type[BaseModel]) -> list[Schema]:
         """Return the query parameters that a model declares, and register the enumerations that they refer to."""
         schema = _build_schema_copy(model, "validation")
         for name, definition in schema.get("$defs", {}).items():
             self._add_schema_and_enums(name, definition)
-        return _to_parameters(schema, {})
+        return _to_query_parameters(schema, {})
 
-    def replace_enums_by_references(self, schema: Schema, owner: str, member: str) -> Schema:
+    def replace_enums_by_references(self, schema: Schema, owner_name: str, property_name: str) -> Schema:
         """Return a property's schema with references in place of its enumerations, and register these by name.
 
         Code generators then write one type for each enumeration, and its name is the same wherever it is used.
 
         Args:
             schema: schema of the property.
-            owner: name of the type or operation that has the property.
-            member: name of the property.
+            owner_name: name of the type or operation that has the property.
+            property_name: name of the property.
         """
         if "anyOf" in schema:
             return {
                 **schema,
-                "anyOf": [self.replace_enums_by_references(each, owner, member) for each in schema["anyOf"]],
+                "anyOf": [
+                    self.replace_enums_by_references(each, owner_name, property_name) for each in schema["anyOf"]
+                ],
             }
         if len(schema.get("allOf", ())) == 1 and "enum" in schema["allOf"][0]:
             rest = {key: value for key, value in schema.items() if key != "allOf"}
-            return {**self.replace_enums_by_references(schema["allOf"][0], owner, member), **rest}
+            return {**self.replace_enums_by_references(schema["allOf"][0], owner_name, property_name), **rest}
         if "enum" not in schema:
             return schema
-        name = schema.get("title", f"{owner}{_to_pascal_case(member)}")
+        name = schema.get("title", f"{owner_name}{_to_pascal_case(property_name)}")
         rest = {key: value for key, value in schema.items() if key in _BESIDE_REFERENCE}
         self._add_schema(name, {"title": name, **{key: value for key, value in schema.items() if key not in rest}})
         return {"$ref": _TEMPLATE.format(model=name), **rest}
 
-    def _add_schema_and_enums(self, name: str, schema: Schema) -> None:
+    def _add_schema_and_enums(self, schema_name: str, schema: Schema) -> None:
         """Register the schema of a named type, and the enumerations of its properties."""
         if "properties" in schema:
-            schema = {**schema, "properties": self._replace_property_enums(name, schema["properties"])}
-        self._add_schema(name, schema)
+            schema = {**schema, "properties": self._replace_property_enums(schema_name, schema["properties"])}
+        self._add_schema(schema_name, schema)
 
-    def _replace_property_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
+    def _replace_property_enums(self, owner_name: str, members: Mapping[str, Schema]) -> Schema:
         # The title of a property is derived from its name; only types have titles of their own.
         untitled = {
             member: {key: value for key, value in schema.items() if key != "title" or "enum" not in schema}
             for member, schema in members.items()
         }
-        return {member: self.replace_enums_by_references(schema, owner, member) for member, schema in untitled.items()}
+        return {
+            member: self.replace_enums_by_references(schema, owner_name, member) for member, schema in untitled.items()
+        }
 
-    def _add_schema(self, name: str, schema: Schema) -> None:
+    def _add_schema(self, schema_name: str, schema: Schema) -> None:
         # Two types with one name would silently document wrong properties.
-        if self.named.setdefault(name, schema) != schema:
-            raise ValueError(f"two different types have the schema name {name}; rename one of them")
+        if self.named.setdefault(schema_name, schema) != schema:
+            raise ValueError(f"two different types have the schema name {schema_name}; rename one of them")
 
 
 def build_schema_with_definitions(python_type: Any, mode: Mode) -> Schema:
@@ -151,16 +157,16 @@ def build_schema_with_definitions(python_type: Any, mode: Mode) -> Schema:
     return copy.deepcopy(_build_cached_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
 
 
-def list_parameters(model: type[BaseModel]) -> list[Schema]:
+def list_query_parameters(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model declares; the schemas of nested types are written inline."""
     schema = _build_schema_copy(model, "validation")
-    parameters = _to_parameters(schema, schema.get("$defs", {}))
+    parameters = _to_query_parameters(schema, schema.get("$defs", {}))
     for parameter in parameters:
         parameter["schema"].pop("title", None)
     return parameters
 
 
-def _to_parameters(schema: Schema, definitions: Mapping[str, Schema]) -> list[Schema]:
+def _to_query_parameters(schema: Schema, definitions: Mapping[str, Schema]) -> list[Schema]:
     """Convert the properties of a model's schema to query parameters; see :func:`_to_description_and_schema`."""
     required = schema.get("required", ())
     return [

@@ -141,28 +141,28 @@ class OutboundUrl:
             return None
 
 
-def parse_networks(text: str) -> tuple[Network, ...]:
+def parse_networks(comma_separated_networks: str) -> tuple[Network, ...]:
     """Parse a comma-separated list of IP networks in CIDR form, such as ``10.1.0.0/16, fd00::/8``.
 
     Raises:
         ValueError: a part is not a network.
     """
-    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(ip_network(part.strip()) for part in comma_separated_networks.split(",") if part.strip())
 
 
-def parse_outbound_url(text: str) -> OutboundUrl:
+def parse_outbound_url(url_text: str) -> OutboundUrl:
     """Parse a URL, and check the rules that do not depend on the IP addresses of its host.
 
     Raises:
         AddressRefusedError: the URL breaks a rule.
     """
-    if not _VISIBLE.fullmatch(text) or len(text) > MAX_URL_LENGTH:
+    if not _VISIBLE.fullmatch(url_text) or len(url_text) > MAX_URL_LENGTH:
         raise AddressRefusedError(
             f"The URL must have 1 to {MAX_URL_LENGTH} visible ASCII characters and no backslash; write other "
             "characters in percent-encoded form, and international host names in their ASCII form `xn--`."
         )
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(url_text)
         port = parts.port
     except ValueError:
         raise AddressRefusedError("The URL has no valid host and port.") from None
@@ -173,15 +173,15 @@ def parse_outbound_url(text: str) -> OutboundUrl:
         raise AddressRefusedError("The URL must not contain a user name or password.")
     if not _HOST_AND_PORT.fullmatch(parts.netloc):
         raise AddressRefusedError("The URL has no valid host and port.")
-    if "#" in text:
+    if "#" in url_text:
         raise AddressRefusedError("The URL must not contain a fragment (`#`).")
     port = port if port is not None else HTTPS_PORT if scheme == "https" else HTTP_PORT
     if port != HTTPS_PORT and port < LOWEST_HIGH_PORT:
         raise AddressRefusedError(f"The port must be {HTTPS_PORT} or between {LOWEST_HIGH_PORT} and 65535, not {port}.")
-    return OutboundUrl(text, scheme, _parse_host(parts), port)
+    return OutboundUrl(url_text, scheme, _require_valid_host(parts), port)
 
 
-def _parse_host(parts: SplitResult) -> str:
+def _require_valid_host(parts: SplitResult) -> str:
     """Check that the host of a URL satisfies the rules, and return the host.
 
     IPv4 addresses are accepted in their usual form only, because resolvers read ``2130706433``, ``0x7f.1`` and
@@ -203,7 +203,7 @@ def _parse_host(parts: SplitResult) -> str:
     return host
 
 
-def is_public(address: Address) -> bool:
+def is_public_address(address: Address) -> bool:
     """Return whether an IP address belongs to a machine on the public internet.
 
     IPv6 addresses that contain an IPv4 address (IPv4-mapped, NAT64, 6to4, Teredo) are not public.
@@ -225,7 +225,9 @@ class AddressRules:
     allowed_networks: tuple[Network, ...] = ()
     own_ports: frozenset[int] = frozenset()
 
-    def check(self, url: OutboundUrl, addresses: Collection[Address], *, https_only: bool = False) -> None:
+    def require_allowed_addresses(
+        self, url: OutboundUrl, addresses: Collection[Address], *, https_only: bool = False
+    ) -> None:
         """Check all IP addresses of a URL's host.
 
         Args:
@@ -239,14 +241,14 @@ class AddressRules:
         if not addresses:
             raise AddressRefusedError(f"The host `{url.host}` has no IP address.")
         for address in addresses:
-            self._check_address(url, address)
+            self._require_allowed_address(url, address)
         if url.scheme != "https" and (https_only or not all(map(self._is_in_allowed_network, addresses))):
             raise AddressRefusedError("The URL must begin with `https://`.")
 
-    def _check_address(self, url: OutboundUrl, address: Address) -> None:
-        if not (is_public(address) or self._is_in_allowed_network(address)):
+    def _require_allowed_address(self, url: OutboundUrl, address: Address) -> None:
+        if not (is_public_address(address) or self._is_in_allowed_network(address)):
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
-        if url.port in self.own_ports and not is_public(address):
+        if url.port in self.own_ports and not is_public_address(address):
             raise AddressRefusedError(
                 f"Port {url.port} is a port of this service, and is allowed only at public addresses; use another port."
             )
@@ -266,9 +268,9 @@ def _unwrap_embedded_address(address: Address) -> Address:
     return address.sixtofour or (address.teredo[1] if address.teredo else address)
 
 
-def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
+def parse_addresses(address_texts: Iterable[str]) -> tuple[Address, ...]:
     """Parse the IP addresses that a resolver returned, each once.
 
     The zone of an address (``%eth0`` in ``fe80::1%eth0``) is removed.
     """
-    return tuple(dict.fromkeys(ip_address(text.partition("%")[0]) for text in texts))
+    return tuple(dict.fromkeys(ip_address(text.partition("%")[0]) for text in address_texts))

@@ -66,7 +66,7 @@ class OutboundHttp(Protocol):
     cookies are not used, and compressed bodies are not unpacked.
     """
 
-    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+    async def require_allowed_host(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         """Resolve the host of a URL and check its IP addresses, without connecting.
 
         Raises:

@@ -14,9 +14,16 @@ from shared.provenance.decisions import FoundDecisions, has_metadata_matching_co
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
-from shared.provenance.receipt_names import build_receipt_name
+from shared.provenance.receipt_names import build_receipt_file_name
 from shared.provenance.records import parse_record
-from shared.provenance.report_header import PAGE_NUMBERS, ReportHeader, format_instant, render_facts, render_header
+from shared.provenance.report_header import (
+    PAGE_NUMBERS,
+    Fact,
+    ReportHeader,
+    format_instant,
+    render_facts_html,
+    render_header_html,
+)
 
 _STYLE = (
     """
@@ -78,12 +85,12 @@ class _ReceiptLinks:
     chain: ChainKey
     receipts: Mapping[str, bytes]
 
-    def render(self, record_id: str) -> str:
+    def render_link_html(self, record_id: str) -> str:
         """Render the link to a record's receipt, and the receipt's URL as text for print; empty without a receipt."""
         receipt = self.receipts.get(record_id)
         if receipt is None:
             return ""
-        name = build_receipt_name(self.chain, record_id)
+        name = build_receipt_file_name(self.chain, record_id)
         query = {"target": self.chain.target, "scopeKey": self.chain.scope_key, "recordId": record_id}
         content = f"data:application/cose;base64,{b64encode(receipt).decode()}"
         return (
@@ -92,29 +99,29 @@ class _ReceiptLinks:
         )
 
 
-def render_report(report: Report) -> bytes:
+def render_amendment_report_html(report: Report) -> bytes:
     """Render the report as an HTML page: each amendment with old and new values, author, time, reason and decision."""
     # Each part is encoded separately, because encoding a whole page in one call would block the other threads.
     with pause_garbage_collection(sum(len(record.canonical) for record in report.answer.records)):
-        return b"".join(part.encode("utf-8") for part in _render_parts(report))
+        return b"".join(part.encode("utf-8") for part in _iterate_html_parts(report))
 
 
-def _render_parts(report: Report) -> Iterator[str]:
+def _iterate_html_parts(report: Report) -> Iterator[str]:
     amendments = [record for record in report.answer.records if not read_decided_amendment_id(record)]
     title = f"Amendments of {report.entity_id}"
     count = "1 amendment" if len(amendments) == 1 else f"{len(amendments)} amendments, in the order of the chain"
     types = sorted({str(record.projection.get("EntityType", "")) for record in amendments} - {""})
     yield (
-        f"{render_page_start(title)}"
-        f"{render_header(report.header, report.chain.scope_key, report.entity_id, types)}"
+        f"{render_html_page_start(title)}"
+        f"{render_header_html(report.header, report.chain.scope_key, report.entity_id, types)}"
         f"<p>{count}.</p>{_TRUNCATED if report.answer.has_more else ''}"
     )
     for record in amendments:
-        yield render_amendment(record, report.decided, _ReceiptLinks(report.chain, report.receipts))
+        yield render_amendment_html(record, report.decided, _ReceiptLinks(report.chain, report.receipts))
     yield "</body></html>" if amendments else "<p>The entity has no amendments.</p></body></html>"
 
 
-def render_page_start(title: str) -> str:
+def render_html_page_start(title: str) -> str:
     """Render the beginning of an HTML page, including the heading, which is the title."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -122,18 +129,18 @@ def render_page_start(title: str) -> str:
     )
 
 
-def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_ReceiptLinks | None" = None) -> str:
+def render_amendment_html(stored: ChainRecord, decisions: FoundDecisions, links: "_ReceiptLinks | None" = None) -> str:
     """Render one amendment with its decision as HTML; for a damaged one, render only a notice of the damage.
 
     Args:
         stored: the amendment as it is stored.
-        decided: decisions about amendments.
+        decisions: decisions about amendments.
         links: receipts of the amendments and decisions; None for a page without receipts.
     """
     amendment_id = format_record_id(stored.sequence)
-    stored_decision = decided.by_amendment.get(amendment_id)
+    stored_decision = decisions.by_amendment.get(amendment_id)
     if stored_decision is not None and read_decided_amendment_id(stored_decision) != amendment_id:
-        return _render_damaged_amendment(amendment_id)
+        return _render_damaged_amendment_html(amendment_id)
     is_mismatch = not has_metadata_matching_content(stored) or (
         stored_decision is not None and not has_metadata_matching_content(stored_decision)
     )
@@ -141,89 +148,95 @@ def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_Rece
         record = parse_record(stored.canonical, stored.hash)
         decision = None if stored_decision is None else parse_record(stored_decision.canonical, stored_decision.hash)
         notice = _MISMATCH if is_mismatch else ""
-        if stored_decision is None and not decided.is_complete and record["Status"] == AmendmentState.PENDING:
-            notice += _UNREAD.format(format_record_id(decided.seen_to))
-        return _render_amendment_article(record, decision, notice, links)
+        if stored_decision is None and not decisions.is_complete and record["Status"] == AmendmentState.PENDING:
+            notice += _UNREAD.format(format_record_id(decisions.seen_to))
+        return _render_amendment_article_html(record, decision, notice, links)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _render_damaged_amendment(amendment_id)
+        return _render_damaged_amendment_html(amendment_id)
 
 
-def _render_damaged_amendment(amendment_id: str) -> str:
+def _render_damaged_amendment_html(amendment_id: str) -> str:
     return (
         f'<article class="damaged"><h2>{escape(amendment_id)}</h2><p class="notice">This record or its decision was '
         f"changed in the store. Verify the chain.</p></article>"
     )
 
 
-def _render_amendment_article(
+def _render_amendment_article_html(
     record: Mapping[str, Any], decision: Mapping[str, Any] | None, notice: str, links: "_ReceiptLinks | None"
 ) -> str:
     status = decision["Status"] if decision else record["Status"]
     facts = [
-        ("Amended by", f"{record['AmendedBy']}, {format_instant(record['AmendedAt'])}"),
-        ("Reason", f"{record['ReasonCategory']}: {record['ReasonText']}"),
+        Fact("Amended by", f"{record['AmendedBy']}, {format_instant(record['AmendedAt'])}"),
+        Fact("Reason", f"{record['ReasonCategory']}: {record['ReasonText']}"),
         *_iterate_decision_facts(decision),
     ]
     return (
         f"<article><h2>{escape(record['RecordID'])} "
-        f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{render_facts(facts)}</dl>'
-        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_render_field_rows(record)}</tbody></table>"
-        f"{_render_hashes('Amendment', record, links)}"
-        f"{_render_hashes('Decision', decision, links) if decision else ''}</article>"
+        f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{render_facts_html(facts)}</dl>'
+        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_render_field_rows_html(record)}</tbody></table>"
+        f"{_render_hashes_html('Amendment', record, links)}"
+        f"{_render_hashes_html('Decision', decision, links) if decision else ''}</article>"
     )
 
 
-def _render_hashes(label: str, record: Mapping[str, Any], links: "_ReceiptLinks | None") -> str:
-    receipt = links.render(record["RecordID"]) if links else ""
+def _render_hashes_html(label: str, record: Mapping[str, Any], links: "_ReceiptLinks | None") -> str:
+    receipt = links.render_link_html(record["RecordID"]) if links else ""
     hashes = f"Hash {escape(record['Hash'])}<br>Previous {escape(record['PreviousHash'])}"
     return f'<p class="hash">{label}: {hashes}{receipt}</p>'
 
 
-def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[Fact]:
     if decision is None:
         return
     if decision["Meaning"] == "approval":
-        yield "Approved by", f"{decision['ApprovedBy']}, {format_instant(decision['ApprovedAt'])}"
+        yield Fact("Approved by", f"{decision['ApprovedBy']}, {format_instant(decision['ApprovedAt'])}")
     else:
-        yield "Rejected by", f"{decision['RejectedBy']}, {format_instant(decision['RejectedAt'])}"
-        yield "Reason for rejection", decision.get("RejectionReason", "no reason given")
+        yield Fact("Rejected by", f"{decision['RejectedBy']}, {format_instant(decision['RejectedAt'])}")
+        yield Fact("Reason for rejection", decision.get("RejectionReason", "no reason given"))
     yield from _iterate_signature_facts(decision)
-    yield "Recorded as", decision["RecordID"]
+    yield Fact("Recorded as", decision["RecordID"])
 
 
-def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[Fact]:
     """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
     Yield only the meaning of the decision if it is not signed; it must not look like the meaning of a signature.
     """
     signature = decision.get("Signature")
     if signature is None:
-        yield "Meaning of the decision", decision["Meaning"]
+        yield Fact("Meaning of the decision", decision["Meaning"])
         return
-    yield "Signed by", f"{signature['PrintedName']} ({signature['UserID']})"
-    yield "Signed at", format_instant(signature["SignedAt"])
-    yield "Meaning of the signature", signature["Meaning"]
+    yield Fact("Signed by", f"{signature['PrintedName']} ({signature['UserID']})")
+    yield Fact("Signed at", format_instant(signature["SignedAt"]))
+    yield Fact("Meaning of the signature", signature["Meaning"])
     if signature["Statement"] is not None:
-        yield "Statement", signature["Statement"]
-    yield (
+        yield Fact("Statement", signature["Statement"])
+    yield Fact(
         "Signed in at",
         f"{format_instant(signature['AuthTime'])}, {', '.join(signature['AuthMethods']) or 'unknown'}",
     )
-    yield "Hash of the signed record", signature["RecordHash"]
+    yield Fact("Hash of the signed record", signature["RecordHash"])
 
 
-def _render_field_rows(record: Mapping[str, Any]) -> str:
+def _render_field_rows_html(record: Mapping[str, Any]) -> str:
     before, after = record["OriginalRecord"], record["AmendedRecord"]
     changed = set(record["ChangedFields"])
     names = [*record["ChangedFields"], *sorted((before.keys() | after.keys()) - changed)]
-    return "".join(_render_field_row(name, before, after, changed=name in changed) for name in dict.fromkeys(names))
+    return "".join(
+        _render_field_row_html(name, before, after, changed=name in changed) for name in dict.fromkeys(names)
+    )
 
 
-def _render_field_row(name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool) -> str:
+def _render_field_row_html(
+    field_name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool
+) -> str:
     mark = ' class="changed"' if changed else ""
-    values = f"<td>{_render_value(before, name)}</td><td>{_render_value(after, name)}</td>"
-    return f"<tr{mark}><td>{escape(name)}</td>{values}</tr>"
+    values = (
+        f"<td>{_render_field_value_html(before, field_name)}</td><td>{_render_field_value_html(after, field_name)}</td>"
+    )
+    return f"<tr{mark}><td>{escape(field_name)}</td>{values}</tr>"
 
 
-def _render_value(state: Mapping[str, Any], name: str) -> str:
-    return escape(json.dumps(state[name], ensure_ascii=False)) if name in state else "&mdash;"
+def _render_field_value_html(state: Mapping[str, Any], field_name: str) -> str:
+    return escape(json.dumps(state[field_name], ensure_ascii=False)) if field_name in state else "&mdash;"

@@ -13,7 +13,7 @@ from shared.provenance.decisions import (
     FoundDecisions,
     find_decisions,
     has_metadata_matching_content,
-    parse_verified_content,
+    parse_content_if_verified,
 )
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
@@ -78,7 +78,7 @@ class Amendments:
         policy: AmendmentPolicy,
         *,
         append_id: str = "",
-        size: int = 0,
+        body_bytes: int = 0,
     ) -> AppendResult:
         """Create an amendment: append its record to the audit chain.
 
@@ -90,14 +90,14 @@ class Amendments:
             body: request body with the amendment.
             policy: the workspace's rules for amendments.
             append_id: see :meth:`ChainLog.append`.
-            size: size of the request body in bytes; a large body is encoded outside the event loop.
+            body_bytes: size of the request body in bytes; a large body is encoded outside the event loop.
 
         Raises:
             WorkspaceError: INVALID if the reason category is unknown (``REASON_CATEGORY_UNKNOWN`` with ``sent`` and
                 ``allowed``), a required ReasonText is empty, or a value has no canonical form; and the errors of
                 :meth:`ChainLog.append`.
         """
-        if stored := await self._find_by_append_id(chain, append_id):
+        if stored := await self._find_result_of_earlier_append(chain, append_id):
             return stored
         faults = ValidationErrors()
         check_amendment_reason(faults, body, policy)
@@ -109,16 +109,16 @@ class Amendments:
             return build_record_draft({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
         return await self._log.append(
-            chain, await self._runtime.run_in_thread_if_large(size, build_draft), append_id=append_id
+            chain, await self._runtime.run_in_thread_if_large(body_bytes, build_draft), append_id=append_id
         )
 
     async def approve(
         self,
         chain: ChainKey,
-        amendment: str,
+        amendment_id: str,
         approver: str,
         *,
-        creators: Collection[str] = (),
+        credential_creators: Collection[str] = (),
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
@@ -126,9 +126,9 @@ class Amendments:
 
         Args:
             chain: key of the audit chain with the amendments of one scope, such as a production line.
-            amendment: RecordID of the amendment.
+            amendment_id: RecordID of the amendment.
             approver: principal who approves; must not be the author of the amendment.
-            creators: members who created the approver's credential; they must not be the author either.
+            credential_creators: members who created the approver's credential; they must not be the author either.
             append_id: see :meth:`ChainLog.append`.
             signer: signs the decision; None for a decision without a signature.
 
@@ -137,17 +137,17 @@ class Amendments:
                 ``currentStatus``, or ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; the errors of
                 :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
         """
-        decision = _Decision(chain, amendment, approver, creators, AmendmentState.APPROVED)
+        decision = _Decision(chain, amendment_id, approver, credential_creators, AmendmentState.APPROVED)
         return await self._store_decision(decision, append_id, signer)
 
     async def reject(
         self,
         chain: ChainKey,
-        amendment: str,
+        amendment_id: str,
         rejector: str,
         reason: str | None,
         *,
-        creators: Collection[str] = (),
+        credential_creators: Collection[str] = (),
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
@@ -155,10 +155,10 @@ class Amendments:
 
         Args:
             chain: key of the audit chain with the amendments of one scope, such as a production line.
-            amendment: RecordID of the amendment.
+            amendment_id: RecordID of the amendment.
             rejector: principal who rejects; must not be the author of the amendment.
             reason: reason of the rejection, which the record contains; None for a rejection without a reason.
-            creators: members who created the rejector's credential; they must not be the author either.
+            credential_creators: members who created the rejector's credential; they must not be the author either.
             append_id: see :meth:`ChainLog.append`.
             signer: signs the decision; None for a decision without a signature.
 
@@ -166,23 +166,23 @@ class Amendments:
             WorkspaceError: the same errors as :meth:`approve`.
         """
         members = {} if reason is None else {"RejectionReason": reason}
-        decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
+        decision = _Decision(chain, amendment_id, rejector, credential_creators, AmendmentState.REJECTED, members)
         return await self._store_decision(decision, append_id, signer)
 
     async def _store_decision(
         self, decision: "_Decision", append_id: str, signer: DecisionSigner | None
     ) -> AppendResult:
-        if stored := await self._find_by_append_id(decision.chain, append_id):
+        if stored := await self._find_result_of_earlier_append(decision.chain, append_id):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
             return stored
         record = await self._read_amendment(decision.chain, decision.amendment)
-        original = _parse_amendment(record)
+        original = _parse_undamaged_amendment(record)
         # Most records are read now, because other appends to the chain wait while the check below runs.
         known = await find_decisions(self._store, decision.chain, [decision.amendment], runtime=self._runtime)
 
         async def check() -> None:
             await self._require_pending_amendment(decision.chain, original, known)
-            if str(original["AmendedBy"]).casefold() in decision.identities:
+            if str(original["AmendedBy"]).casefold() in decision.participant_ids:
                 detail = "Authors cannot approve or reject their own amendments, even with API keys that they created."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
@@ -193,7 +193,7 @@ class Amendments:
             await check()
         except WorkspaceError:
             # The first of two requests with the same Idempotency-Key may have appended the decision meanwhile.
-            if stored := await self._find_by_append_id(decision.chain, append_id):
+            if stored := await self._find_result_of_earlier_append(decision.chain, append_id):
                 return stored
             raise
         append_id = append_id or self._runtime.new_id()
@@ -217,48 +217,50 @@ class Amendments:
             return result
 
     async def _append_decision(
-        self, decision: "_Decision", transition: dict[str, Any], append_id: str, check: Check
+        self, decision: "_Decision", record_properties: dict[str, Any], append_id: str, check: Check
     ) -> AppendResult:
         _, at, _ = _DECISIONS[decision.status]
-        draft, exclusive = build_record_draft(transition, at), f"decision {decision.amendment}"
-        return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
+        draft, exclusive_key = build_record_draft(record_properties, at), f"decision {decision.amendment}"
+        return await self._log.append(
+            decision.chain, draft, append_id=append_id, check=check, exclusive_key=exclusive_key
+        )
 
-    async def _find_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
+    async def _find_result_of_earlier_append(self, chain: ChainKey, append_id: str) -> AppendResult | None:
         """Return the record that an earlier request with the same append id has appended; None if there is none."""
         found = await self._store.find(chain, LookupField.APPEND_ID, [append_id]) if append_id else ()
         return AppendResult(found[0], repeated=True) if found else None
 
-    async def _read_amendment(self, chain: ChainKey, amendment: str) -> ChainRecord:
-        sequence = sequence_from_record_id(amendment)
-        record = None if sequence is None else await self._read_record(chain, sequence)
-        if record is None or is_decision(record):
-            detail = f"Amendment {amendment!r} does not exist in this scope."
+    async def _read_amendment(self, chain: ChainKey, amendment_id: str) -> ChainRecord:
+        sequence = sequence_from_record_id(amendment_id)
+        record = None if sequence is None else await self._find_record(chain, sequence)
+        if record is None or is_undamaged_decision(record):
+            detail = f"Amendment {amendment_id!r} does not exist in this scope."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
         return record
 
-    async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
+    async def _find_record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
     async def _require_pending_amendment(
-        self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions
+        self, chain: ChainKey, original: dict[str, Any], known_decisions: FoundDecisions
     ) -> None:
         """Check that an amendment is pending: it was stored as pending, and no decision about it exists.
 
         Args:
             chain: key of the chain that contains the amendment.
             original: content of the amendment.
-            known: result of an earlier search for decisions about the amendment. If it contains none, the search is
-                repeated, but the content of records is read only after ``known.seen_to``.
+            known_decisions: result of an earlier search for decisions about the amendment. If it contains none, the
+                search is repeated, but the content of records is read only after ``known_decisions.seen_to``.
 
         Raises:
             WorkspaceError: CONFLICT ``AMENDMENT_NOT_PENDING`` or ``RECORD_DAMAGED``.
         """
         amendment = original["RecordID"]
         found = (
-            known
-            if known.by_amendment
-            else await find_decisions(self._store, chain, [amendment], known.seen_to, runtime=self._runtime)
+            known_decisions
+            if known_decisions.by_amendment
+            else await find_decisions(self._store, chain, [amendment], known_decisions.seen_to, runtime=self._runtime)
         )
         record = found.by_amendment.get(amendment)
         current = original["Status"] if record is None else _parse_decided_state(record, amendment)
@@ -302,20 +304,20 @@ class _Decision:
     members: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def identities(self) -> set[str]:
+    def participant_ids(self) -> set[str]:
         """Ids of the members who take part in the decision (the actor and the creators), case-folded for comparison."""
         return {each.casefold() for each in (self.actor, *self.creators)}
 
-    def build_record_properties(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """Build the record of this decision about the amendment ``original``, without its signature.
+    def build_record_properties(self, original_amendment: Mapping[str, Any]) -> dict[str, Any]:
+        """Build the record of this decision about the amendment ``original_amendment``, without its signature.
 
         The append adds RecordID, time and hashes.
         """
         by, _, meaning = _DECISIONS[self.status]
         return {
             "ScopeKey": self.chain.scope_key,
-            "EntityType": original["EntityType"],
-            "EntityID": original["EntityID"],
+            "EntityType": original_amendment["EntityType"],
+            "EntityID": original_amendment["EntityID"],
             "AmendmentID": self.amendment,
             "Status": str(self.status),
             by: self.actor,
@@ -324,9 +326,9 @@ class _Decision:
         }
 
 
-def is_decision(record: ChainRecord) -> bool:
+def is_undamaged_decision(record: ChainRecord) -> bool:
     """Return whether a record in a chain of amendments is undamaged and decides about an amendment."""
-    content = parse_verified_content(record)
+    content = parse_content_if_verified(record)
     return content is not None and "AmendmentID" in content
 
 
@@ -340,28 +342,28 @@ def get_amendment_id(record: ChainRecord) -> str:
     return format_record_id(record.sequence)
 
 
-def _parse_amendment(record: ChainRecord) -> dict[str, Any]:
+def _parse_undamaged_amendment(record: ChainRecord) -> dict[str, Any]:
     """Parse the content of a stored amendment.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields (copies for queries) were
             changed.
     """
-    original = parse_verified_content(record)
+    original = parse_content_if_verified(record)
     if original is None or not has_metadata_matching_content(record) or not original.keys() >= _REQUIRED_MEMBERS:
         raise build_damaged_record_error(record.sequence)
     return original
 
 
-def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
+def _parse_decided_state(decision_record: ChainRecord, amendment_id: str) -> str:
     """Return the state that a decision gives to an amendment: approved or rejected.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record was changed.
     """
-    content = parse_verified_content(record)
-    if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
-        raise build_damaged_record_error(record.sequence)
+    content = parse_content_if_verified(decision_record)
+    if content is None or content.get("AmendmentID") != amendment_id or content.get("Status") not in _DECISIONS:
+        raise build_damaged_record_error(decision_record.sequence)
     return str(content["Status"])
 
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_reading import read_last_record, read_record_time
+from shared.provenance.canonical import parse_json_if_canonical
+from shared.provenance.chain_reading import find_last_record, read_record_time
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.runtime import Runtime
@@ -19,7 +19,7 @@ MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 """Maximum difference between clocks of hosts. If the last record's time is further ahead, appends are rejected."""
 
 
-async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> None:
+async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, current_time: str, runtime: Runtime) -> None:
     """Reject an append if the chain's head item, which states the last record, does not match that record.
 
     The next record takes its PreviousHash from the head item, and its time is not earlier than that of the head item.
@@ -34,54 +34,54 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, insta
         store: store of the chain.
         chain: chain to append to.
         tip: number, hash and time of the last record, as the head item states them.
-        instant: current time in the format of records.
+        current_time: current time in the format of records.
         runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged (a retry cannot help), or if
             the store does not respond.
     """
-    if not await _is_tip_consistent_with_last_record(store, chain, tip, instant, runtime):
+    if not await _is_tip_consistent_with_last_record(store, chain, tip, current_time, runtime):
         detail = "The head item of the chain does not match its last record; an operator must verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=None)
 
 
 async def _is_tip_consistent_with_last_record(
-    store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime
+    store: ChainStore, chain: ChainKey, tip: Tip, current_time: str, runtime: Runtime
 ) -> bool:
     if not 0 <= tip.sequence < LAST_SEQUENCE:
         return False
-    last = await read_last_record(store, chain, tip)
+    last = await find_last_record(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
     time = await read_record_time(last, runtime) if last else ""
-    if last and not is_record_time(time) and parse_if_canonical(last.canonical) is not None:
+    if last and not is_record_time(time) and parse_json_if_canonical(last.canonical) is not None:
         return False
-    return max(tip.timestamp, time) <= instant or tip.timestamp == time
+    return max(tip.timestamp, time) <= current_time or tip.timestamp == time
 
 
-def reject_future_tip(tip: Tip, instant: datetime) -> None:
+def reject_future_tip(tip: Tip, now: datetime) -> None:
     """Reject an append if the last record's time, which the next record would repeat, is too far ahead of the clock.
 
     Args:
         tip: number, hash and time of the last record, as the chain's head item states them.
-        instant: current time.
+        now: current time.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the time of the tip is more than
             :data:`MAX_CLOCK_DIFFERENCE` ahead. Appends succeed again when that time has passed.
     """
-    if tip.timestamp > compute_latest_allowed_time(instant):
-        fault = describe_future_time(format_record_id(tip.sequence))
+    if tip.timestamp > compute_latest_allowed_record_time(now):
+        fault = describe_future_time_fault(format_record_id(tip.sequence))
         detail = f"{fault}; synchronise the clocks of the hosts, and verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
 
 
-def compute_latest_allowed_time(instant: datetime) -> str:
+def compute_latest_allowed_record_time(now: datetime) -> str:
     """Return the latest time that a record may have: the current time plus the allowed difference of clocks."""
-    return format_rfc3339(instant + MAX_CLOCK_DIFFERENCE)
+    return format_rfc3339(now + MAX_CLOCK_DIFFERENCE)
 
 
-def describe_future_time(record_id: str) -> str:
-    """Describe the fault of a record whose time is later than :func:`compute_latest_allowed_time` allows."""
+def describe_future_time_fault(record_id: str) -> str:
+    """Describe the fault of a record whose time is later than :func:`compute_latest_allowed_record_time` allows."""
     return f"{record_id} has a time more than an hour ahead of this host's clock"

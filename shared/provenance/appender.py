@@ -50,6 +50,13 @@ class AppendResult(NamedTuple):
     repeated: bool
 
 
+class BatchKey(NamedTuple):
+    """Key that at most one append of a batch may have: its kind (``append`` or ``exclusive``) and its text."""
+
+    kind: str
+    text: str
+
+
 @dataclass(slots=True, eq=False)
 class PendingAppend:
     """Requested append of one audit record, which waits for its batch or is being stored.
@@ -80,10 +87,10 @@ class PendingAppend:
         return self.future.done() and not self.sent
 
     @property
-    def unique_keys(self) -> list[tuple[str, str]]:
+    def unique_keys(self) -> list[BatchKey]:
         """Keys that no two appends of a batch may share: ``exclusive``, and the append id if it is possibly stored."""
-        keys = [("append", self.append_id)] if self.look_up else []
-        return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
+        keys = [BatchKey("append", self.append_id)] if self.look_up else []
+        return [*keys, BatchKey("exclusive", self.exclusive)] if self.exclusive else keys
 
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
         """Complete the append: give the stored record to the caller if the caller still waits."""
@@ -181,9 +188,9 @@ class Appender:
         """
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
-        used_keys: set[tuple[str, str]] = set()
+        used_keys: set[BatchKey] = set()
         waiting, weight = self.waiting, 0
-        most, heaviest = self._store.max_batch_records, self._store.max_batch_weight
+        most, heaviest = self._store.max_batch_records, self._store.max_batch_bytes
         while waiting and len(batch) < most:
             entry = waiting[0]
             weight += entry.draft.size
@@ -217,12 +224,12 @@ class Appender:
                     )
                     return
                 attempt += 1
-                await self._runtime.sleep(self._runtime.uniform(0, self._compute_backoff(attempt)))
+                await self._runtime.sleep(self._runtime.uniform(0, self._compute_backoff_seconds(attempt)))
         except Exception as error:  # noqa: BLE001  every caller must receive the error
             self._tips.pop(self.chain, None)
             _fail_all(batch, error)
 
-    def _compute_backoff(self, attempt: int) -> float:
+    def _compute_backoff_seconds(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
@@ -232,14 +239,14 @@ class Appender:
         error.
         """
         try:
-            return await self._store_batch_once(batch)
+            return await self._try_to_store_batch_once(batch)
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
                 raise
             self._tips.pop(self.chain, None)
             return False
 
-    async def _store_batch_once(self, batch: list[PendingAppend]) -> bool:
+    async def _try_to_store_batch_once(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if another process has appended a record or the outcome is unknown.
 
         Appends that are already stored, rejected or abandoned are removed from the batch.
@@ -329,16 +336,16 @@ class Appender:
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
             record = seal_record(entry.draft, sequence, timestamp, previous, entry.append_id)
             weight += self._store.measure_bytes_in_batch(record.canonical)
-            if records and weight > self._store.max_batch_weight:
+            if records and weight > self._store.max_batch_bytes:
                 break
             records.append(record)
             previous = record.hash
         return records
 
-    def _return_rest_of_batch_to_queue(self, batch: list[PendingAppend], count: int) -> None:
-        """Move all appends of a batch after the first ``count`` back to the front of the queue."""
-        self.waiting.extendleft(reversed(batch[count:]))
-        del batch[count:]
+    def _return_rest_of_batch_to_queue(self, batch: list[PendingAppend], kept_count: int) -> None:
+        """Move all appends of a batch after the first ``kept_count`` back to the front of the queue."""
+        self.waiting.extendleft(reversed(batch[kept_count:]))
+        del batch[kept_count:]
 
 
 def _fail_all(batch: Sequence[PendingAppend], error: Exception) -> None:

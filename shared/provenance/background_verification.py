@@ -65,7 +65,7 @@ class BackgroundVerification:
         self._period_start = ""
         self._reported: set[ChainKey] = set()
 
-    async def run(self, period_start: datetime) -> bool:
+    async def try_verify_due_chains(self, period_start: datetime) -> bool:
         """Verify the audit chains that are due; return False if the time limit ended the run before all were verified.
 
         If the result is False, call this method again soon: it then verifies the remaining chains.
@@ -79,29 +79,31 @@ class BackgroundVerification:
         if start != self._period_start:
             self._period_start = start
             self._reported.clear()
-        is_complete = await self._verify_due_chains(deadline, start)
+        is_complete = await self._try_verify_chains_until_deadline(deadline, start)
         try:
             await self._report_other_broken_chains(start)
         except Exception:  # noqa: BLE001  an error of this method would delay the remaining chains to the next period
             _LOG.exception("broken audit chains could not be listed")
         return is_complete
 
-    async def _verify_due_chains(self, deadline: float, start: str) -> bool:
+    async def _try_verify_chains_until_deadline(self, deadline: float, period_start: str) -> bool:
         """Verify the chains that are due; return False if the time limit is reached before all are verified.
 
         Args:
             deadline: time limit, on the monotonic clock.
-            start: start of the period, RFC 3339 in UTC with microseconds.
+            period_start: start of the period, RFC 3339 in UTC with microseconds.
         """
-        due = await self._list_due_chains(start)
+        due = await self._list_due_chains(period_start)
         await self._discard_outdated_run()
         if (unfinished := self._unfinished) is not None:
             # A verification that began before this period does not include the records that were appended since.
-            rest = due if unfinished.started_at < start else [chain for chain in due if chain != unfinished.chain]
+            rest = (
+                due if unfinished.started_at < period_start else [chain for chain in due if chain != unfinished.chain]
+            )
             due = [unfinished.chain, *rest]
         for chain in due:
-            if self._runtime.monotonic() >= deadline or not await self._verify_chain_until_deadline(
-                chain, deadline, start
+            if self._runtime.monotonic() >= deadline or not await self._try_verify_chain_until_deadline(
+                chain, deadline, period_start
             ):
                 return False
         return True
@@ -127,30 +129,32 @@ class BackgroundVerification:
             due += [
                 (one.verdict.verified_at if one.verdict else "", one.chain)
                 for one in page
-                if _is_due(one, period_start, latest)
+                if _is_verification_due(one, period_start, latest)
             ]
         return [
             *await self._list_due_chains_missing_in_overview(known, period_start),
             *(chain for _, chain in sorted(due)),
         ]
 
-    async def _list_due_chains_missing_in_overview(self, known: Collection[str], period_start: str) -> list[ChainKey]:
+    async def _list_due_chains_missing_in_overview(
+        self, known_prefixes: Collection[str], period_start: str
+    ) -> list[ChainKey]:
         """Return the chains that have checkpoints but were deleted, if they are due for verification.
 
         Args:
-            known: checkpoint name prefixes of the chains that exist.
+            known_prefixes: checkpoint name prefixes of the chains that exist.
             period_start: start of the period, RFC 3339 in UTC with microseconds.
         """
         try:
-            missing = await self._checkpoints.find_checkpointed_chains_except(known)
+            missing = await self._checkpoints.find_checkpointed_chains_except(known_prefixes)
         except WorkspaceError as error:
             _LOG.warning("missing chains could not be searched: %s", error)
             return []
         latest = compute_latest_verdict_time(self._runtime.now())
         summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
-        return [summary.chain for summary in summaries if _is_due(summary, period_start, latest)]
+        return [summary.chain for summary in summaries if _is_verification_due(summary, period_start, latest)]
 
-    async def _verify_chain_until_deadline(self, chain: ChainKey, deadline: float, period_start: str) -> bool:
+    async def _try_verify_chain_until_deadline(self, chain: ChainKey, deadline: float, period_start: str) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
         If the verification fails with an error, it is logged and the result is True, so that the other chains are
@@ -165,7 +169,7 @@ class BackgroundVerification:
             run, self._unfinished = self._unfinished, None
             if run is None or run.chain != chain:
                 run = await self._verifier.start(chain)
-            while not await self._verifier.advance(run, STEP_RECORDS):
+            while not await self._verifier.verify_next_records_and_check_end(run, STEP_RECORDS):
                 if self._runtime.monotonic() >= deadline:
                     self._unfinished = run
                     return False
@@ -209,9 +213,9 @@ class BackgroundVerification:
                     _log_failure("a broken audit chain could not be reported", chain, error)
 
 
-def _is_due(summary: ChainSummary, period_start: str, latest: str) -> bool:
+def _is_verification_due(summary: ChainSummary, period_start: str, latest_verdict_time: str) -> bool:
     verdict = summary.verdict
-    if verdict is None or verdict.verified_at > latest:
+    if verdict is None or verdict.verified_at > latest_verdict_time:
         return True
     # A chain that grows during a period is due in the next one.
     return verdict.verified_at < period_start and (verdict.records != summary.records or not verdict.is_valid)

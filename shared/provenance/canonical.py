@@ -7,13 +7,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import rfc8785
 
 from shared.errors import MAX_LISTED, build_invalid_field_error
-from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_integer_or_exact_float
+from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_nested_too_deeply, parse_integer_or_exact_float
 from shared.text_formats.strict_json import build_object_of_unique_keys
 
 STRICT: Final = (
@@ -31,7 +31,14 @@ type Location = tuple[int | str, ...]
 """Property names and list indexes that lead from a value to a nested value."""
 
 
-def encode_jcs(value: Any) -> bytes:
+class CanonicalFormFault(NamedTuple):
+    """Place of a nested value without canonical form, and the rule that it breaks."""
+
+    location: Location
+    rule: str
+
+
+def encode_canonical_json(value: Any) -> bytes:
     """Return the canonical form (RFC 8785) of a JSON value, as UTF-8 bytes.
 
     Raises:
@@ -49,7 +56,7 @@ def encode_jcs(value: Any) -> bytes:
 
 
 def _dump_by_rfc8785(value: Any) -> bytes:
-    if is_too_deep(value):
+    if is_nested_too_deeply(value):
         raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
     return rfc8785.dumps(value)
 
@@ -70,25 +77,25 @@ def encode_canonical_object(value: Mapping[str, Any], field: str = "") -> bytes:
 def encode_canonical_value(value: Any, field: str) -> bytes:
     """Return the canonical form (RFC 8785) of any JSON value from a caller; see :func:`encode_canonical_object`."""
     try:
-        return orjson.dumps(value) if type(value) is str else encode_jcs(value)
+        return orjson.dumps(value) if type(value) is str else encode_canonical_json(value)
     except (TypeError, ValueError) as error:
         location, rule = next(_iterate_canonical_form_faults(value, error))
         raise build_invalid_field_error(_format_location(field, location), rule) from None
 
 
-def list_canonical_form_faults(value: Any) -> list[tuple[Location, str]]:
+def list_canonical_form_faults(value: Any) -> list[CanonicalFormFault]:
     """Return the locations of the nested values without canonical form (RFC 8785), and the rules that they break.
 
     The location is empty for the value itself. At most :data:`shared.errors.MAX_LISTED` values are listed.
     """
     try:
-        encode_jcs(value)
+        encode_canonical_json(value)
     except (TypeError, ValueError) as error:
         return list(islice(_iterate_canonical_form_faults(value, error), MAX_LISTED))
     return []
 
 
-def parse_canonical(canonical: bytes) -> Any:
+def parse_canonical_json(canonical: bytes) -> Any:
     """Parse canonical JSON text; an integer beyond ±(2^53-1) becomes a float, if a float has exactly its value.
 
     Raises:
@@ -100,7 +107,7 @@ def parse_canonical(canonical: bytes) -> Any:
     return json.loads(canonical, parse_int=parse_integer_or_exact_float)
 
 
-def parse_if_canonical(canonical: bytes) -> Any:
+def parse_json_if_canonical(canonical: bytes) -> Any:
     """Parse JSON bytes that are in canonical form (RFC 8785); return None for all other bytes, and for ``null``."""
     try:
         value = orjson.loads(canonical)
@@ -110,10 +117,10 @@ def parse_if_canonical(canonical: bytes) -> Any:
         pass  # an integer beyond ±(2^53-1) is a double
     except ValueError:
         return None
-    return _parse_by_rfc8785(canonical)
+    return _parse_if_canonical_by_rfc8785(canonical)
 
 
-def canonicalise_record(text: bytes) -> bytes | None:
+def try_canonicalise_record(json_text: bytes) -> bytes | None:
     """Convert the JSON text of a record to its canonical bytes (RFC 8785), from which its ``Hash`` is computed.
 
     Return None if the text is not a JSON object in UTF-8, or if the object is empty, has a property ``Hash`` or a
@@ -122,14 +129,14 @@ def canonicalise_record(text: bytes) -> bytes | None:
     """
     try:
         value = json.loads(
-            text.decode(), parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_of_unique_keys
+            json_text.decode(), parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_of_unique_keys
         )
         return _dump_by_rfc8785(value) if type(value) is dict and value and "Hash" not in value else None
     except (ValueError, RecursionError):
         return None
 
 
-def _parse_by_rfc8785(canonical: bytes) -> Any:
+def _parse_if_canonical_by_rfc8785(canonical: bytes) -> Any:
     try:
         value = json.loads(canonical, parse_int=parse_integer_or_exact_float)
         return value if _dump_by_rfc8785(value) == canonical else None
@@ -145,9 +152,9 @@ def _dump_with_sorted_keys(value: Any) -> bytes:
         return b""
 
 
-def is_canonical(canonical: bytes) -> bool:
+def is_canonical_json(canonical: bytes) -> bool:
     """Return whether JSON bytes are in canonical form (RFC 8785); False for ``null``."""
-    return parse_if_canonical(canonical) is not None
+    return parse_json_if_canonical(canonical) is not None
 
 
 def _is_orjson_text_canonical(value: Any, text: bytes) -> bool:
@@ -159,7 +166,7 @@ def _is_orjson_text_canonical(value: Any, text: bytes) -> bool:
     return has_orjson_canonical_numbers((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
-def has_orjson_canonical_numbers(values: Iterable[Any], depth: int) -> bool:
+def has_orjson_canonical_numbers(values: Iterable[Any], max_depth: int) -> bool:
     """Return whether JSON values contain no floats that orjson and RFC 8785 would write differently.
 
     These floats are whole numbers, and numbers whose absolute value is below 1e-5 or above 1e15. The result is also
@@ -168,7 +175,7 @@ def has_orjson_canonical_numbers(values: Iterable[Any], depth: int) -> bool:
 
     Args:
         values: values to check.
-        depth: maximum number of nested levels.
+        max_depth: maximum number of nested levels.
     """
     for value in values:
         kind = type(value)
@@ -180,7 +187,9 @@ def has_orjson_canonical_numbers(values: Iterable[Any], depth: int) -> bool:
             ):
                 return False
         elif kind is dict or kind is list:
-            if not depth or not has_orjson_canonical_numbers(value.values() if kind is dict else value, depth - 1):
+            if not max_depth or not has_orjson_canonical_numbers(
+                value.values() if kind is dict else value, max_depth - 1
+            ):
                 return False
         elif kind not in _CONSTANTS:
             return False
@@ -198,7 +207,7 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
     return True
 
 
-def _iterate_canonical_form_faults(value: Any, error: Exception) -> Iterator[tuple[Location, str]]:
+def _iterate_canonical_form_faults(value: Any, error: Exception) -> Iterator[CanonicalFormFault]:
     """Yield the location of each nested value without canonical form, and the rule that it breaks; at least one.
 
     The search is not recursive, so that deeply nested values cannot exhaust the stack.
@@ -221,11 +230,11 @@ def _iterate_canonical_form_faults(value: Any, error: Exception) -> Iterator[tup
             children = list(enumerate(item))
         if rule:
             is_found = True
-            yield location, rule
+            yield CanonicalFormFault(location, rule)
             continue
         pending.extend(((*location, step), inner, depth - 1) for step, inner in reversed(children))
     if not is_found:
-        yield (), str(error)
+        yield CanonicalFormFault((), str(error))
 
 
 def _format_location(field: str, location: Location) -> str:
@@ -235,7 +244,7 @@ def _format_location(field: str, location: Location) -> str:
     return path or "body"
 
 
-def _describe_broken_canonical_rule(item: Any, depth: int) -> str:
+def _describe_broken_canonical_rule(item: Any, remaining_depth: int) -> str:
     if isinstance(item, str):
         return "must not contain a lone surrogate" if _has_surrogate(item) else ""
     if isinstance(item, bool) or item is None:
@@ -246,7 +255,7 @@ def _describe_broken_canonical_rule(item: Any, depth: int) -> str:
         return "" if math.isfinite(item) else "must be a finite number"
     if not isinstance(item, Mapping | list | tuple):
         return "must be a JSON value"
-    return "" if depth > 0 else f"is nested deeper than {MAX_DEPTH} levels"
+    return "" if remaining_depth > 0 else f"is nested deeper than {MAX_DEPTH} levels"
 
 
 def _has_surrogate(text: str) -> bool:

@@ -64,7 +64,7 @@ class ChainLog:
         *,
         append_id: str = "",
         check: Check | None = None,
-        exclusive: str = "",
+        exclusive_key: str = "",
     ) -> AppendResult:
         """Append one record exactly once and return after it is stored durably.
 
@@ -76,7 +76,7 @@ class ChainLog:
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again. Its error has no effect if the chain already
                 contains the append id.
-            exclusive: appends with the same text, such as ``decision 000000000007``, are never in one batch. So the
+            exclusive_key: appends with the same text, such as ``decision 000000000007``, are never in one batch. So the
                 ``check`` of an append can read the records of all earlier appends with this text.
 
         Raises:
@@ -88,7 +88,9 @@ class ChainLog:
             detail = "Too many appends are waiting; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
         future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-        entry = PendingAppend(draft, append_id or self._create_append_id(), future, bool(append_id), check, exclusive)
+        entry = PendingAppend(
+            draft, append_id or self._create_append_id(), future, bool(append_id), check, exclusive_key
+        )
         self._queued_bytes += draft.size
         try:
             with open_call_span(
@@ -114,12 +116,12 @@ class ChainLog:
         """
         return self._run_id + str(next(self._numbers))
 
-    def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:
+    def _get_or_start_appender(self, chain: ChainKey, workspace_id: str) -> Appender:
         """Return the chain's appender; create and start the appender if it does not exist yet."""
         appender = self._appenders.get(chain)
         if appender is None:
             appender = self._appenders[chain] = Appender(
-                self._store, chain, workspace, self._tips, self._give_up_seconds, runtime=self._runtime
+                self._store, chain, workspace_id, self._tips, self._give_up_seconds, runtime=self._runtime
             )
             # The task serves many requests, so it must not inherit the log context of the first one.
             task = asyncio.get_running_loop().create_task(self._run_appender(appender), context=contextvars.Context())

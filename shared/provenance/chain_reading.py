@@ -15,7 +15,7 @@ PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 
 
-async def verify_sequentially(
+async def verify_records_sequentially(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
@@ -47,7 +47,7 @@ async def verify_next_records(
     chain: ChainKey,
     verification: ChainVerification,
     last_sequence: int,
-    stop: int | None = None,
+    window_end: int | None = None,
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
@@ -58,8 +58,8 @@ async def verify_next_records(
         chain: chain to verify.
         verification: state of the verification, which continues after its last valid record.
         last_sequence: highest sequence number to verify.
-        stop: last sequence number to verify in this call if the store has row streams; None for a default number of
-            records. Without row streams, this call verifies one page.
+        window_end: last sequence number to verify in this call if the store has row streams; None for a default number
+            of records. Without row streams, this call verifies one page.
         runtime: source of worker threads.
 
     Raises:
@@ -67,10 +67,10 @@ async def verify_next_records(
     """
     before = verification.sequence
     if isinstance(store, RowStreams):
-        await store.stream(
+        await store.stream_rows(
             chain,
             before + 1,
-            min(last_sequence, stop or before + WINDOW_RECORDS),
+            min(last_sequence, window_end or before + WINDOW_RECORDS),
             _build_restartable_verifier(verification),
         )
         if verification.sequence > before or verification.fault is not None:
@@ -97,7 +97,7 @@ def _build_restartable_verifier(verification: ChainVerification) -> Callable[[It
     return verify_from_start
 
 
-async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
+async def find_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
     """Return the chain's last record, whose number the tip states; None if this record does not exist."""
     if not tip.sequence:
         return None

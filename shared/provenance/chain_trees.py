@@ -23,7 +23,7 @@ class ChainTrees:
     """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
     If someone changes stored hashes, cached roots still match the signed checkpoint, but roots computed later do not.
-    Verification of a valid chain repairs such roots by :meth:`repair_roots`.
+    Verification of a valid chain repairs such roots by :meth:`try_repair_roots`.
 
     Args:
         store: store of the chains.
@@ -38,30 +38,30 @@ class ChainTrees:
         self._reloaded_at: dict[ChainKey, float] = {}
         self._runtime = runtime
 
-    async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
+    async def build_tree(self, chain: ChainKey, first_leaf: int, end_leaf: int) -> CompactRange:
         """Build the Merkle tree of a range of a chain's records; records beyond the end of the chain are ignored.
 
         Args:
             chain: chain of the tree.
-            first: index of the first leaf, from 0.
-            last: index after the last leaf.
+            first_leaf: index of the first leaf, from 0.
+            end_leaf: index after the last leaf.
         """
         tree = CompactRange()
-        if first % SUBTREE_LEAVES == 0:
-            await self._load_tiles(chain, first, last)
-        while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
-            root = await self._load_subtree_root(chain, first + tree.size)
+        if first_leaf % SUBTREE_LEAVES == 0:
+            await self._load_tiles(chain, first_leaf, end_leaf)
+        while first_leaf % SUBTREE_LEAVES == 0 and first_leaf + tree.size + SUBTREE_LEAVES <= end_leaf:
+            root = await self._find_subtree_root(chain, first_leaf + tree.size)
             if root is None:
                 break
             tree.append_subtree(root, SUBTREE_LEAVES)
-        await self._append_leaves(chain, first, last, tree)
+        await self._append_leaves(chain, first_leaf, end_leaf, tree)
         return tree
 
-    async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
-        """Build the tree of a chain's first ``size`` records (at least 1), or of all records of a shorter chain."""
-        before = await self.build_tree(chain, 0, size - 1)
-        last = await self._store.read_hashes(chain, size - 1, limit=1)
-        return SignedTree(before, leaf_from_record_hash(last[0]).hex() if last else "")
+    async def build_signed_tree(self, chain: ChainKey, tree_size: int) -> SignedTree:
+        """Build the tree of a chain's first ``tree_size`` records (at least 1), or of all if the chain is shorter."""
+        before = await self.build_tree(chain, 0, tree_size - 1)
+        last = await self._store.read_hashes(chain, tree_size - 1, limit=1)
+        return SignedTree(before, leaf_data_from_record_hash(last[0]).hex() if last else "")
 
     async def save_tiles(self, chain: ChainKey, tree: CompactRange) -> None:
         """Store the new tiles (lists of subtree roots) of a chain's tree; existing tiles are not stored again.
@@ -73,31 +73,31 @@ class ChainTrees:
             tree: the signed tree, computed from verified records.
         """
         complete = tree.size // SUBTREE_LEAVES
-        incomplete = await self._list_incomplete_tiles(chain, complete)
+        incomplete = await self._list_incomplete_tile_numbers(chain, complete)
         if not incomplete:
             return
         if not await self._has_subtree_roots(chain, tree.nodes[: complete.bit_count()], complete):
-            self.forget_roots(chain)
+            self.forget_cached_roots(chain)
             _LOG.warning("the stored hashes of a chain differ from its signed tree", extra=fields(target=chain.target))
             return
         for tile in incomplete:
             await self._save_tile(chain, tile, complete)
 
-    async def _has_subtree_roots(self, chain: ChainKey, nodes: list[bytes], complete: int) -> bool:
-        """Return whether the first ``complete`` subtrees of a chain have the given nodes; False for a damaged hash."""
+    async def _has_subtree_roots(self, chain: ChainKey, expected_nodes: list[bytes], subtree_count: int) -> bool:
+        """Return whether the first subtrees of a chain have the expected nodes; False for a damaged hash."""
         try:
-            return (await self.build_tree(chain, 0, complete * SUBTREE_LEAVES)).nodes == nodes
+            return (await self.build_tree(chain, 0, subtree_count * SUBTREE_LEAVES)).nodes == expected_nodes
         except WorkspaceError as error:
             if error.kind is not Kind.CONFLICT:
                 raise
             return False
 
-    def forget_roots(self, chain: ChainKey) -> None:
+    def forget_cached_roots(self, chain: ChainKey) -> None:
         """Remove the cached subtree roots of a chain, so that they are loaded or computed again."""
         for place in [place for place in self._roots if place[0] == chain]:
             del self._roots[place]
 
-    def forget_roots_if_due(self, chain: ChainKey) -> bool:
+    def forget_cached_roots_if_due(self, chain: ChainKey) -> bool:
         """Remove the cached subtree roots of a chain, unless this method removed them in the last minute.
 
         The proofs of a damaged chain never match its signed root, so each request would load the roots again.
@@ -110,18 +110,18 @@ class ChainTrees:
         if chain in self._reloaded_at:
             return False
         self._reloaded_at[chain] = now
-        self.forget_roots(chain)
+        self.forget_cached_roots(chain)
         return True
 
-    async def repair_roots(self, chain: ChainKey, size: int, root: bytes) -> bool:
+    async def try_repair_roots(self, chain: ChainKey, tree_size: int, signed_root: bytes) -> bool:
         """Compare the subtree roots of a chain with a signed root; if they differ, compute and store them again.
 
         Subtree roots are wrong if they were computed while a stored hash was damaged, or if their tiles were forged.
 
         Args:
             chain: chain of the tree.
-            size: number of the signed tree's leaves.
-            root: signed root of the tree.
+            tree_size: number of the signed tree's leaves.
+            signed_root: signed root of the tree.
 
         Returns:
             Whether the subtree roots, repaired if necessary, give the signed root.
@@ -131,16 +131,16 @@ class ChainTrees:
         """
         rebuilt = ChainTrees(self._store, runtime=self._runtime)
         try:
-            if (await self.build_tree(chain, 0, size)).compute_root() == root:
+            if (await self.build_tree(chain, 0, tree_size)).compute_root() == signed_root:
                 return True
-            self.forget_roots(chain)
-            if (await rebuilt.build_tree(chain, 0, size)).compute_root() != root:
+            self.forget_cached_roots(chain)
+            if (await rebuilt.build_tree(chain, 0, tree_size)).compute_root() != signed_root:
                 return False
         except WorkspaceError as error:
             if error.kind is not Kind.CONFLICT:
                 raise
             return False
-        complete = size // SUBTREE_LEAVES
+        complete = tree_size // SUBTREE_LEAVES
         rebuilt._tiles = self._tiles
         for tile in range(-(-complete // TILE_ROOTS)):
             await rebuilt._save_tile(chain, tile, complete)
@@ -148,58 +148,58 @@ class ChainTrees:
         self._roots.update(rebuilt._roots)
         return True
 
-    async def _list_incomplete_tiles(self, chain: ChainKey, complete: int) -> list[int]:
-        """Return the numbers of the tiles of ``complete`` subtrees that are missing or have too few roots, in order."""
+    async def _list_incomplete_tile_numbers(self, chain: ChainKey, subtree_count: int) -> list[int]:
+        """Return the numbers of the first subtrees' tiles that are missing or have too few roots, in order."""
         incomplete: list[int] = []
-        for tile in reversed(range(-(-complete // TILE_ROOTS))):
-            wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
-            if self._tiles is None or len(await self._tiles.load(chain, tile)) >= wanted:
+        for tile in reversed(range(-(-subtree_count // TILE_ROOTS))):
+            wanted = min(TILE_ROOTS, subtree_count - tile * TILE_ROOTS)
+            if self._tiles is None or len(await self._tiles.load_subtree_roots(chain, tile)) >= wanted:
                 # Tiles are stored in order, so earlier tiles are complete if this one is.
                 break
             incomplete.append(tile)
         return incomplete[::-1]
 
-    async def _save_tile(self, chain: ChainKey, tile: int, complete: int) -> None:
-        """Store the roots of one tile of a chain's tree, which has ``complete`` complete subtrees."""
+    async def _save_tile(self, chain: ChainKey, tile_number: int, subtree_count: int) -> None:
+        """Store the roots of one tile of a chain's tree, which has ``subtree_count`` complete subtrees."""
         if self._tiles is None:
             return
-        start, end = tile * TILE_LEAVES, min((tile + 1) * TILE_LEAVES, complete * SUBTREE_LEAVES)
-        roots = [await self._load_subtree_root(chain, first) for first in range(start, end, SUBTREE_LEAVES)]
-        await self._tiles.save(chain, tile, [root for root in roots if root])
+        start, end = tile_number * TILE_LEAVES, min((tile_number + 1) * TILE_LEAVES, subtree_count * SUBTREE_LEAVES)
+        roots = [await self._find_subtree_root(chain, first) for first in range(start, end, SUBTREE_LEAVES)]
+        await self._tiles.save_subtree_roots(chain, tile_number, [root for root in roots if root])
 
-    async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
+    async def _load_tiles(self, chain: ChainKey, first_leaf: int, end_leaf: int) -> None:
         """Add the subtree roots of a range of leaves to the cache, from the stored tiles (lists of such roots)."""
-        complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
-        for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
+        complete = end_leaf // SUBTREE_LEAVES * SUBTREE_LEAVES
+        for start in range(first_leaf // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
             end = min(complete, start + TILE_LEAVES)
             if self._tiles is None or (chain, end - SUBTREE_LEAVES) in self._roots:
                 continue
-            for place, root in enumerate(await self._tiles.load(chain, start // TILE_LEAVES)):
+            for place, root in enumerate(await self._tiles.load_subtree_roots(chain, start // TILE_LEAVES)):
                 self._roots.setdefault((chain, start + place * SUBTREE_LEAVES), root)
 
-    async def _load_subtree_root(self, chain: ChainKey, first: int) -> bytes | None:
-        root = self._roots.get((chain, first))
+    async def _find_subtree_root(self, chain: ChainKey, first_leaf: int) -> bytes | None:
+        root = self._roots.get((chain, first_leaf))
         if root is None:
             tree = CompactRange()
-            await self._append_leaves(chain, first, first + SUBTREE_LEAVES, tree)
+            await self._append_leaves(chain, first_leaf, first_leaf + SUBTREE_LEAVES, tree)
             if tree.size < SUBTREE_LEAVES:
                 return None
-            root = self._roots[chain, first] = tree.compute_root()
-        self._roots.move_to_end((chain, first))
+            root = self._roots[chain, first_leaf] = tree.compute_root()
+        self._roots.move_to_end((chain, first_leaf))
         while len(self._roots) > KNOWN_SUBTREES:
             self._roots.popitem(last=False)
         return root
 
-    async def _append_leaves(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
-        while (have := first + tree.size) < last:
-            page = await self._store.read_hashes(chain, have, limit=min(HASHES_PAGE, last - have))
+    async def _append_leaves(self, chain: ChainKey, first_leaf: int, end_leaf: int, tree: CompactRange) -> None:
+        while (have := first_leaf + tree.size) < end_leaf:
+            page = await self._store.read_hashes(chain, have, limit=min(HASHES_PAGE, end_leaf - have))
             if not page:
                 return
-            leaves = list(map(leaf_from_record_hash, page))
+            leaves = list(map(leaf_data_from_record_hash, page))
             await self._runtime.run_in_thread(tree.append, leaves)
 
 
-def leaf_from_record_hash(record_hash: str) -> bytes:
+def leaf_data_from_record_hash(record_hash: str) -> bytes:
     """Convert the stored ``Hash`` of a record to the data of its leaf in the Merkle tree.
 
     Raises:

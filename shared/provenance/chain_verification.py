@@ -17,14 +17,14 @@ from shared.provenance.canonical import (
     LARGEST_PLAIN,
     SMALLEST_PLAIN,
     STRICT,
-    canonicalise_record,
     has_orjson_canonical_numbers,
-    parse_if_canonical,
+    parse_json_if_canonical,
+    try_canonicalise_record,
 )
 from shared.provenance.hash_rule import (
     DAY_OF_ANY_MONTH,
     MAX_DEPTH,
-    compute_digest,
+    compute_record_hash,
     describe_invalid_time,
     describe_non_text_fields,
     describe_time_order_fault,
@@ -63,7 +63,7 @@ class EventFastPath:
     time: str
     hashes: list[str]
 
-    def verify_leading_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
+    def verify_simple_events_until_other_row(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
         """Verify rows while they are valid simple events.
 
         Return the first row that is not a valid simple event, or None after the last row.
@@ -188,10 +188,10 @@ class ChainVerification:
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
         fast_path = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
-        while (row := fast_path.verify_leading_simple_events(rows, self.leaves)) is not None:
+        while (row := fast_path.verify_simple_events_until_other_row(rows, self.leaves)) is not None:
             # Not a simple valid event: apply the complete rules.
             self._copy_state_from(fast_path)
-            if not self._verify_row_and_append_hash(row, fast_path.hashes):
+            if not self._try_verify_row_and_append_hash(row, fast_path.hashes):
                 break
             fast_path.sequence, fast_path.last_hash, fast_path.previous_hash, fast_path.time = (
                 self.sequence,
@@ -210,13 +210,13 @@ class ChainVerification:
             fast_path.time,
         )
 
-    def _verify_row_and_append_hash(self, row: Row, hashes: list[str]) -> bool:
+    def _try_verify_row_and_append_hash(self, row: Row, hashes: list[str]) -> bool:
         """Verify one record by all rules, without the fast path; return False if the record is faulty.
 
         The Hash of a valid record that belongs to the Merkle tree is appended to ``hashes``.
         """
         record = _record_from_row(row)
-        value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
+        value: Any = parse_json_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_next_valid_record(record, value):
             self.sequence, self.last_hash, self.previous_hash = record.sequence, record.hash, value["PreviousHash"]
             self.time = get_record_time(value)
@@ -227,16 +227,16 @@ class ChainVerification:
         elif self._is_fork_of_last_record(record, value):
             self.fork = self.fork or build_fork_fault(record.hash, record.sequence)
         else:
-            self.fault = self._describe_fault(record, value)
+            self.fault = self._build_fault(record, value)
             return False
         return True
 
-    def extend_range_of_signed_records(self, first: int, last: int) -> None:
-        """Extend ``signed`` to include the signed records from ``first`` to ``last``, which come after its range.
+    def extend_range_of_signed_records(self, first_sequence: int, last_sequence: int) -> None:
+        """Extend ``signed`` to include the first and the last of further signed records, which come after its range.
 
         Zero for both means that there are no such records.
         """
-        self.signed = (self.signed[0] or first, last or self.signed[1])
+        self.signed = (self.signed[0] or first_sequence, last_sequence or self.signed[1])
 
     def _is_next_valid_record(self, record: ChainRecord, value: Any) -> bool:
         sequence = self.sequence + 1
@@ -245,7 +245,7 @@ class ChainVerification:
             and record.sequence == sequence
             and value.get("PreviousHash") == self.last_hash
             and value.get("RecordID") == format_record_id(sequence)
-            and compute_digest(record.canonical) == record.hash
+            and compute_record_hash(record.canonical) == record.hash
             and get_filter_fields(value) == record.projection
             and all(isinstance(one, str) for one in record.projection.values())
             and get_record_time(value) >= self.time
@@ -261,63 +261,70 @@ class ChainVerification:
             and value.get("PreviousHash") == self.previous_hash
             and record.hash != self.last_hash
             and record.sequence == self.sequence
-            and compute_digest(record.canonical) == record.hash
+            and compute_record_hash(record.canonical) == record.hash
         )
 
-    def _describe_fault(self, record: ChainRecord, value: Any) -> ChainFault:
+    def _build_fault(self, record: ChainRecord, content: Any) -> ChainFault:
         here = format_record_id(record.sequence)
-        form = canonicalise_record(record.canonical)
-        if compute_digest(record.canonical) != record.hash and (form is None or compute_digest(form) != record.hash):
+        form = try_canonicalise_record(record.canonical)
+        if compute_record_hash(record.canonical) != record.hash and (
+            form is None or compute_record_hash(form) != record.hash
+        ):
             return ChainFault(here, f"the digest of the content of {here} differs from its stored Hash")
-        if type(value) is not dict or form != record.canonical:
+        if type(content) is not dict or form != record.canonical:
             return ChainFault(here, f"{here} is not stored in its canonical form")
-        if value.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
-            return self._build_wrong_content_fault(record, value, here)
+        if content.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
+            return self._build_wrong_content_fault(record, content, here)
         return ChainFault(
-            here, self._describe_wrong_position(record, value, here), str(value.get("PreviousHash")), record.hash
+            here, self._describe_wrong_position(record, content, here), str(content.get("PreviousHash")), record.hash
         )
 
-    def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
+    def _describe_wrong_position(self, record: ChainRecord, content: dict[str, Any], expected_record_id: str) -> str:
         """Describe the fault of a record whose number or PreviousHash does not follow the last valid record.
 
         Args:
             record: the record as it is stored.
-            value: parsed content of the record.
-            here: RecordID of the position at which the record is stored.
+            content: parsed content of the record.
+            expected_record_id: RecordID of the position at which the record is stored.
         """
-        if value.get("RecordID") != here:
-            return describe_wrong_record_id(value.get("RecordID"), here)
+        if content.get("RecordID") != expected_record_id:
+            return describe_wrong_record_id(content.get("RecordID"), expected_record_id)
         if record.sequence == self.sequence:
-            return f"{here} is stored twice"
+            return f"{expected_record_id} is stored twice"
         if record.sequence != self.sequence + 1:
-            return f"{here} is stored where {format_record_id(self.sequence + 1)} is missing"
+            return f"{expected_record_id} is stored where {format_record_id(self.sequence + 1)} is missing"
         before = format_record_id(self.sequence) if self.sequence else "the genesis hash of this chain"
-        return f"{here} does not link to {before}"
+        return f"{expected_record_id} does not link to {before}"
 
-    def _build_wrong_content_fault(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Build the fault of record ``here`` (a RecordID) with valid number and PreviousHash, but invalid content."""
-        if value.get("RecordID") != here:
-            return ChainFault(here, describe_wrong_record_id(value.get("RecordID"), here))
-        stored, computed = record.projection, get_filter_fields(value)
+    def _build_wrong_content_fault(
+        self, record: ChainRecord, content: dict[str, Any], expected_record_id: str
+    ) -> ChainFault:
+        """Build the fault of a record with valid number and PreviousHash, but invalid content."""
+        if content.get("RecordID") != expected_record_id:
+            return ChainFault(expected_record_id, describe_wrong_record_id(content.get("RecordID"), expected_record_id))
+        stored, computed = record.projection, get_filter_fields(content)
         differing = sorted(name for name in stored.keys() | computed.keys() if stored.get(name) != computed.get(name))
         if differing:
-            return ChainFault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+            return ChainFault(
+                expected_record_id,
+                f"the filter fields of {expected_record_id} differ from its content: {', '.join(differing)}",
+            )
         mistimed = (
-            describe_time_order_fault(here, self.sequence)
-            if is_record_time(get_record_time(value))
-            else describe_invalid_time(here)
+            describe_time_order_fault(expected_record_id, self.sequence)
+            if is_record_time(get_record_time(content))
+            else describe_invalid_time(expected_record_id)
         )
-        return ChainFault(here, describe_non_text_fields(here, computed) or mistimed)
+        return ChainFault(expected_record_id, describe_non_text_fields(expected_record_id, computed) or mistimed)
 
 
-def describe_wrong_record_id(stated: object, here: str) -> str:
-    """Describe the fault of a record that states the RecordID ``stated``, but is stored in the place of ``here``."""
-    return f"{stated} is stored in the place of {here}"
+def describe_wrong_record_id(stated_record_id: object, expected_record_id: str) -> str:
+    """Describe the fault of a record that states another RecordID than that of the place where it is stored."""
+    return f"{stated_record_id} is stored in the place of {expected_record_id}"
 
 
 def read_content_time(record: ChainRecord) -> str:
     """Return the time in a record's JSON content, as the text that is written there; an empty string if it has none."""
-    value = parse_if_canonical(record.canonical)
+    value = parse_json_if_canonical(record.canonical)
     return get_record_time(value) if type(value) is dict else ""
 
 
@@ -332,15 +339,15 @@ def find_sequence_with_same_predecessor(records: Sequence[ChainRecord], fault: C
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:
-            value = parse_if_canonical(record.canonical)
+            value = parse_json_if_canonical(record.canonical)
             if type(value) is dict and value.get("PreviousHash") == previous_hash:
                 return record.sequence
     return None
 
 
-def build_fork_fault(record_hash: str, other: int) -> ChainFault:
-    """Build the fault of a fork: the record with this hash has the PreviousHash of the record with number ``other``."""
-    reason = f"fork: this record and {format_record_id(other)} have the same PreviousHash"
+def build_fork_fault(record_hash: str, other_sequence: int) -> ChainFault:
+    """Build the fault of a fork: the record with this hash has the PreviousHash of another record."""
+    reason = f"fork: this record and {format_record_id(other_sequence)} have the same PreviousHash"
     return ChainFault(record_hash, reason, is_fork=True)
 
 
@@ -350,9 +357,9 @@ def _record_from_row(row: Row) -> ChainRecord:
     return ChainRecord(row[0], canonical, row[2], "", _parse_filter_fields(row[3]))
 
 
-def _parse_filter_fields(array: bytes) -> dict[str, str]:
+def _parse_filter_fields(json_array: bytes) -> dict[str, str]:
     try:
-        values = orjson.loads(array)
+        values = orjson.loads(json_array)
     except ValueError:
         # A stored field has invalid characters or no JSON form, so no field can equal the content.
         return dict.fromkeys(PROJECTED, "\ud800")

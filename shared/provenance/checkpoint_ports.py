@@ -41,19 +41,20 @@ class CheckpointStore(Protocol):
     UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def create(self, name: str, note: bytes) -> bool:
+    async def create_if_missing(self, name: str, note: bytes) -> bool:
         """Store a signed checkpoint durably under a new name; return False if the name exists."""
         ...
 
-    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
+    async def find_newest(self, name_prefix: str, *, older_than_name: str = "") -> StoredCheckpoint | None:
         """Return the newest checkpoint of a chain: the one with the highest name; None if there is none.
 
         If this checkpoint cannot be read, for instance because it is deleted after it is listed, the result is
         :meth:`StoredCheckpoint.build_unreadable`.
 
         Args:
-            prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.
-            below: return the newest checkpoint that is older than the one with this name; empty to return the newest.
+            name_prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.
+            older_than_name: return the newest checkpoint that is older than the one with this name; empty to return the
+                newest.
         """
         ...
 
@@ -73,7 +74,7 @@ class CheckpointStore(Protocol):
         """Store intermediate data of checkpoint creation (working state) under a name; lost data is computed again."""
         ...
 
-    async def load_working_state(self, name: str) -> bytes | None:
+    async def find_working_state(self, name: str) -> bytes | None:
         """Return the intermediate data of checkpoint creation stored under a name; None if it does not exist."""
         ...
 
@@ -89,11 +90,11 @@ class NoteSigner(Protocol):
         """Return the ECDSA signature over the SHA-256 of a message: r and s, 32 bytes each."""
         ...
 
-    async def load_public_key(self) -> bytes:
+    async def load_public_key_der(self) -> bytes:
         """Return the public key of the current signing key as DER SubjectPublicKeyInfo."""
         ...
 
-    async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
+    async def load_trusted_keys_der(self, *, reload: bool = False) -> Sequence[bytes]:
         """Return the public keys whose signatures are trusted, as DER: the current key and the retired keys.
 
         Args:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count
-from shared.provenance.append_guards import compute_latest_allowed_time
+from shared.provenance.append_guards import compute_latest_allowed_record_time
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner, StoredCheckpoint
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, sequence_from_record_id
@@ -22,7 +22,7 @@ from shared.provenance.notes import (
     NoteError,
     VerifierKey,
     build_checkpoint_origin,
-    open_checkpoint,
+    verify_and_parse_checkpoint,
 )
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Target, Tip
@@ -62,9 +62,9 @@ def build_checkpoint_name_prefix(chain: ChainKey) -> str:
     return f"{chain.target}/{scope}/"
 
 
-def build_checkpoint_name(chain: ChainKey, size: int) -> str:
-    """Return the name of the checkpoint that covers the first ``size`` records of a chain."""
-    return f"{build_checkpoint_name_prefix(chain)}{size:0{RECORD_ID_DIGITS}d}"
+def build_checkpoint_name(chain: ChainKey, tree_size: int) -> str:
+    """Return the name of the checkpoint that covers the first ``tree_size`` records of a chain."""
+    return f"{build_checkpoint_name_prefix(chain)}{tree_size:0{RECORD_ID_DIGITS}d}"
 
 
 class RetrySchedule:
@@ -145,14 +145,14 @@ class Checkpoints:
         """Return a chain's newest checkpoint without verifying it."""
         return await self._notes.find_newest(build_checkpoint_name_prefix(chain))
 
-    async def find_checkpointed_chains_except(self, known: Collection[str]) -> Sequence[ChainKey]:
-        """Return the chains that have checkpoints, except chains whose prefix is in ``known``.
+    async def find_checkpointed_chains_except(self, known_prefixes: Collection[str]) -> Sequence[ChainKey]:
+        """Return the chains that have checkpoints, except chains whose prefix is in ``known_prefixes``.
 
         The scope of such a chain is read from the newest checkpoint that names a chain with this prefix. The signature
         is not verified here; the verification of the chain verifies it.
 
         Args:
-            known: prefixes of chains, from :func:`build_checkpoint_name_prefix`.
+            known_prefixes: prefixes of chains, from :func:`build_checkpoint_name_prefix`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store of the checkpoints does not respond.
@@ -160,7 +160,7 @@ class Checkpoints:
         found: list[ChainKey] = []
         for target in Target:
             for prefix in await self._notes.list_name_prefixes(target):
-                chain = None if prefix in known else await self._find_chain_of_prefix(target, prefix)
+                chain = None if prefix in known_prefixes else await self._find_chain_of_prefix(target, prefix)
                 if chain is not None:
                     found.append(chain)
         return found
@@ -177,7 +177,7 @@ class Checkpoints:
             chain = await self._parse_chain_from_note(target, stored.note)
             if chain is not None and build_checkpoint_name_prefix(chain) == prefix:
                 return chain
-            stored = await self._notes.find_newest(prefix, below=stored.name)
+            stored = await self._notes.find_newest(prefix, older_than_name=stored.name)
         if newest is not None:
             count("workspace.chain.verify.failures", target=target.value)
             _LOG.error(
@@ -201,11 +201,11 @@ class Checkpoints:
         stored = await self.find_newest(chain)
         return 0 if stored is None else sequence_from_record_id(stored.name.rpartition("/")[2]) or 0
 
-    async def find(self, chain: ChainKey, size: int) -> StoredCheckpoint | None:
-        """Return the checkpoint that covers a chain's first ``size`` records, without verifying it; None if missing."""
-        return await self._notes.find_checkpoint(build_checkpoint_name(chain, size))
+    async def find_by_size(self, chain: ChainKey, tree_size: int) -> StoredCheckpoint | None:
+        """Return the checkpoint of a chain's first ``tree_size`` records without verifying it; None if missing."""
+        return await self._notes.find_checkpoint(build_checkpoint_name(chain, tree_size))
 
-    async def open_checkpoint(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
+    async def verify_and_parse_checkpoint(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
         """Verify the signature of a stored checkpoint and return its content.
 
         Raises:
@@ -215,7 +215,7 @@ class Checkpoints:
             WorkspaceError: UNAVAILABLE if a key cannot be reached; CONFLICT ``CHECKPOINT_REFUSED`` if it is missing.
         """
         origin = build_checkpoint_origin(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = open_checkpoint(stored.note, await self.keys.require_signer_key(stored.note), origin)
+        checkpoint = verify_and_parse_checkpoint(stored.note, await self.keys.require_signer_key(stored.note), origin)
         if stored.name != build_checkpoint_name(chain, checkpoint.size):
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
         return checkpoint
@@ -240,12 +240,12 @@ class Checkpoints:
         stored = await self.find_newest(chain)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
-        checkpoint = await self.open_checkpoint(chain, stored)
+        checkpoint = await self.verify_and_parse_checkpoint(chain, stored)
         last = await self._store.read_hashes(chain, checkpoint.size - 1, limit=1)
         note = await self.keys.add_current_signature(stored.note, is_required=is_current_signature_required)
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
-    async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
+    async def create_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Sign and store a new checkpoint of a chain; return None if the chain has not grown since its last checkpoint.
 
         First, the new records are verified, and the Merkle tree of the older records is compared with the last
@@ -256,14 +256,14 @@ class Checkpoints:
                 or a record's time is too far ahead of the clock; UNAVAILABLE if a store does not respond.
             NoteError: if the last checkpoint is not trusted.
         """
-        created = await self._create_if_grown(chain)
+        created = await self._create_checkpoint_if_grown(chain)
         await self._save_checkpoint_sizes([chain])
         return created
 
-    async def _create_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
+    async def _create_checkpoint_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
         tip = await self._store.read_tip(chain)
         stored = await self.find_newest(chain)
-        last = await self.open_checkpoint(chain, stored) if stored else None
+        last = await self.verify_and_parse_checkpoint(chain, stored) if stored else None
         if tip.sequence <= (last.size if last else 0):
             if stored and last:
                 # An earlier version, or a process that ended in between, stored the checkpoint alone.
@@ -279,7 +279,7 @@ class Checkpoints:
             workspace,
             before,
             tip,
-            compute_latest_allowed_time(self._runtime.now()),
+            compute_latest_allowed_record_time(self._runtime.now()),
             runtime=self._runtime,
         )
         tree = covered.build_full_tree()
@@ -294,7 +294,7 @@ class Checkpoints:
         self._unsaved[chain] = tree.size
         return created
 
-    async def create_all(self) -> int:
+    async def create_all_and_count_them(self) -> int:
         """Create a checkpoint of each chain that has grown; return the number of new checkpoints.
 
         If a chain fails, the other chains are still processed, and the failed chain is retried at growing intervals.
@@ -314,7 +314,7 @@ class Checkpoints:
         created = 0
         for chain in due:
             try:
-                created += await self._create_if_grown(chain) is not None
+                created += await self._create_checkpoint_if_grown(chain) is not None
             except Exception:  # noqa: BLE001  a failure must not stop the other chains
                 self._failures.add(chain)
                 count("workspace.checkpoint.failures", target=chain.target.value)
@@ -327,7 +327,7 @@ class Checkpoints:
         self._swept_from = format_rfc3339(started - LONGEST_SETBACK - CLOCK_SKEW)
         return created
 
-    async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:
+    async def _load_signed_tree(self, chain: ChainKey, last_checkpoint: CheckpointContent | None) -> SignedTree:
         """Return the Merkle tree of the last checkpoint; return an empty tree if the chain has no checkpoint.
 
         The stored tree is used if its root matches the checkpoint; otherwise, the tree is built again from records.
@@ -335,13 +335,15 @@ class Checkpoints:
         Raises:
             WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the tree of the records does not match either.
         """
-        if last is None:
+        if last_checkpoint is None:
             return SignedTree()
-        state = await self._notes.load_working_state(f"{build_checkpoint_name_prefix(chain)}tree")
+        state = await self._notes.find_working_state(f"{build_checkpoint_name_prefix(chain)}tree")
         covered = SignedTree.from_working_state(state) if state else None
-        if covered is None or not _is_tree_of_checkpoint(covered, last):
-            covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(chain, last.size)
-        if not _is_tree_of_checkpoint(covered, last):
+        if covered is None or not _is_tree_of_checkpoint(covered, last_checkpoint):
+            covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(
+                chain, last_checkpoint.size
+            )
+        if not _is_tree_of_checkpoint(covered, last_checkpoint):
             detail = "The last checkpoint of the chain was signed for other records than those in the store."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
@@ -350,7 +352,7 @@ class Checkpoints:
         note = await self.keys.sign_note(checkpoint.text)
         name = build_checkpoint_name(chain, checkpoint.size)
         # If another instance has stored its checkpoint of this size first, that checkpoint is returned.
-        await self._notes.create(name, note)
+        await self._notes.create_if_missing(name, note)
         return await self._notes.find_checkpoint(name)
 
     async def _save_checkpoint_sizes(self, chains: Sequence[ChainKey]) -> None:
@@ -378,8 +380,8 @@ class Checkpoints:
     def _has_chain_grown(self, chain: ChainKey, tip: Tip) -> bool:
         return tip.sequence > self._sizes.get(chain, 0)
 
-    def _remember_checkpoint_size(self, chain: ChainKey, size: int) -> None:
-        self._sizes[chain] = size
+    def _remember_checkpoint_size(self, chain: ChainKey, covered_records: int) -> None:
+        self._sizes[chain] = covered_records
         self._sizes.move_to_end(chain)
         while len(self._sizes) > KNOWN_SIZES:
             self._sizes.popitem(last=False)

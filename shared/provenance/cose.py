@@ -63,25 +63,29 @@ class RootSignature:
         """Encode the signature as COSE_Sign1 with a detached payload and without a proof."""
         return self._encode_with_header({})
 
-    def encode_inclusion_receipt(self, size: int, leaf_index: int, path: Sequence[bytes]) -> bytes:
+    def encode_inclusion_receipt(self, tree_size: int, leaf_index: int, audit_path: Sequence[bytes]) -> bytes:
         """Encode a receipt of inclusion (RFC 9942 section 5.2).
 
         Args:
-            size: number of the tree's leaves.
+            tree_size: number of the tree's leaves.
             leaf_index: index of the record's leaf, from 0.
-            path: audit path of the leaf.
+            audit_path: audit path of the leaf.
         """
-        return self._encode_with_header({_PROOFS: {_INCLUSION: [cbor2.dumps([size, leaf_index, list(path)])]}})
+        return self._encode_with_header(
+            {_PROOFS: {_INCLUSION: [cbor2.dumps([tree_size, leaf_index, list(audit_path)])]}}
+        )
 
-    def encode_growth_receipt(self, old_size: int, size: int, path: Sequence[bytes]) -> bytes:
+    def encode_growth_receipt(self, old_tree_size: int, tree_size: int, consistency_path: Sequence[bytes]) -> bytes:
         """Encode a receipt of consistency (RFC 9942 section 5.3); this signature must be that of the larger tree.
 
         Args:
-            old_size: number of the smaller tree's leaves.
-            size: number of the larger tree's leaves.
-            path: hashes of the consistency proof.
+            old_tree_size: number of the smaller tree's leaves.
+            tree_size: number of the larger tree's leaves.
+            consistency_path: hashes of the consistency proof.
         """
-        return self._encode_with_header({_PROOFS: {_CONSISTENCY: [cbor2.dumps([old_size, size, list(path)])]}})
+        return self._encode_with_header(
+            {_PROOFS: {_CONSISTENCY: [cbor2.dumps([old_tree_size, tree_size, list(consistency_path)])]}}
+        )
 
     def read_key_id(self) -> bytes:
         """Return the id of the key that made the signature.
@@ -111,8 +115,8 @@ class RootSignature:
         except InvalidSignature:
             raise NoteError("the signature over the Merkle root of the checkpoint is not valid") from None
 
-    def _encode_with_header(self, unprotected: dict[int, Any]) -> bytes:
-        return cbor2.dumps(cbor2.CBORTag(SIGN1_TAG, [self.protected, unprotected, None, self.signature]))
+    def _encode_with_header(self, unprotected_header: dict[int, Any]) -> bytes:
+        return cbor2.dumps(cbor2.CBORTag(SIGN1_TAG, [self.protected, unprotected_header, None, self.signature]))
 
 
 def build_protected_header(key_id: bytes, issuer: str, subject: str) -> bytes:
@@ -127,14 +131,14 @@ def build_protected_header(key_id: bytes, issuer: str, subject: str) -> bytes:
     return cbor2.dumps({_ALGORITHM: ES256, _KEY_ID: key_id, _CLAIMS: claims, _TREE_ALGORITHM: RFC9162_SHA256})
 
 
-def build_signed_bytes(protected: bytes, root: bytes) -> bytes:
+def build_signed_bytes(protected_header: bytes, root: bytes) -> bytes:
     """Encode the bytes that a key signs for a Merkle root: the Sig_structure of COSE_Sign1 (RFC 9052 section 4.4).
 
     Args:
-        protected: protected header from :func:`build_protected_header`.
+        protected_header: protected header from :func:`build_protected_header`.
         root: root of the Merkle tree.
     """
-    return cbor2.dumps(["Signature1", protected, b"", root])
+    return cbor2.dumps(["Signature1", protected_header, b"", root])
 
 
 def encode_key_set(keys: Sequence[VerifierKey]) -> bytes:

@@ -9,23 +9,25 @@ from dataclasses import dataclass
 from shared.errors import ValidationErrors, build_invalid_field_error
 
 
-def encode_cursor(kind: str, position_values: Sequence[str | int]) -> str:
+def encode_cursor(list_name: str, position_values: Sequence[str | int]) -> str:
     """Return the cursor for the page that begins after a certain item of a list.
 
     Args:
-        kind: name of the list, so that other lists reject the cursor.
+        list_name: name of the list, so that other lists reject the cursor.
         position_values: texts and integers that identify the last item of the page.
     """
     return (
-        base64.urlsafe_b64encode(json.dumps([kind, *position_values], ensure_ascii=False).encode()).decode().rstrip("=")
+        base64.urlsafe_b64encode(json.dumps([list_name, *position_values], ensure_ascii=False).encode())
+        .decode()
+        .rstrip("=")
     )
 
 
-def decode_cursor(kind: str, cursor: str, types: Sequence[type]) -> list[str | int]:
+def decode_cursor(list_name: str, cursor: str, types: Sequence[type]) -> list[str | int]:
     """Decode a cursor; return its values, which identify the last item of the previous page.
 
     Args:
-        kind: name of the list.
+        list_name: name of the list.
         cursor: cursor that a client sent.
         types: expected type of each value.
 
@@ -37,7 +39,7 @@ def decode_cursor(kind: str, cursor: str, types: Sequence[type]) -> list[str | i
         value = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
         raise ValueError(message) from None
-    if not isinstance(value, list) or value[:1] != [kind] or [type(one) for one in value[1:]] != list(types):
+    if not isinstance(value, list) or value[:1] != [list_name] or [type(one) for one in value[1:]] != list(types):
         raise ValueError(message)
     # A lone surrogate cannot be stored, so no place contains one.
     if any(isinstance(one, str) and not _is_valid_unicode(one) for one in value):
@@ -94,7 +96,7 @@ class ListCursor[Place]:
         _require_same_filters(stored_filters, filters)
         return place
 
-    def collect_errors(self, faults: ValidationErrors, cursor: str | None, filters: str) -> None:
+    def add_cursor_error_if_invalid(self, faults: ValidationErrors, cursor: str | None, filters: str) -> None:
         """Add the error of an invalid cursor to the errors of its request; do nothing for a valid cursor.
 
         The cursor is compared with the filters only if the request's filters are valid.

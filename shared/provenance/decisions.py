@@ -6,10 +6,15 @@ attacker may have changed only these copies.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.hash_rule import compute_digest, format_record_id, get_filter_fields, sequence_from_record_id
+from shared.provenance.canonical import parse_json_if_canonical
+from shared.provenance.hash_rule import (
+    compute_record_hash,
+    format_record_id,
+    get_filter_fields,
+    sequence_from_record_id,
+)
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, LookupField
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -42,16 +47,16 @@ class FoundDecisions:
         return FoundDecisions(by_amendment, self.seen_to, self.is_complete or self.seen_to >= last_sequence)
 
 
-def parse_verified_content(record: ChainRecord) -> dict[str, Any] | None:
+def parse_content_if_verified(record: ChainRecord) -> dict[str, Any] | None:
     """Parse a record's content; return None if the content does not match the stored Hash or sequence number."""
-    value = parse_if_canonical(record.canonical)
-    sound = type(value) is dict and compute_digest(record.canonical) == record.hash
+    value = parse_json_if_canonical(record.canonical)
+    sound = type(value) is dict and compute_record_hash(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == format_record_id(record.sequence) else None
 
 
 def has_metadata_matching_content(record: ChainRecord) -> bool:
     """Return whether a record's Hash, sequence number and filter fields (copies for queries) match its content."""
-    content = parse_verified_content(record)
+    content = parse_content_if_verified(record)
     return content is not None and get_filter_fields(content) == dict(record.projection)
 
 
@@ -60,15 +65,15 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 
     If the content cannot be parsed, the filter field ``AmendmentID`` is returned.
     """
-    value = parse_if_canonical(record.canonical)
+    value = parse_json_if_canonical(record.canonical)
     if type(value) is not dict:
         return record.projection.get("AmendmentID", "")
     decided = value.get("AmendmentID", "")
     return decided if isinstance(decided, str) else ""
 
 
-async def look_up_indexed_decisions(
-    store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
+async def map_indexed_decisions_by_amendment(
+    store: ChainStore, chain: ChainKey, amendment_ids: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
     """Find decisions about amendments by an index of the store: over the content of records, or else by filter fields.
 
@@ -76,17 +81,22 @@ async def look_up_indexed_decisions(
         The first decision about each decided amendment, by the RecordID of the amendment.
     """
     found: list[ChainRecord] = []
-    for start in range(0, len(amendments), _FIND_AT_ONCE):
-        batch = amendments[start : start + _FIND_AT_ONCE]
+    for start in range(0, len(amendment_ids), _FIND_AT_ONCE):
+        batch = amendment_ids[start : start + _FIND_AT_ONCE]
         if isinstance(store, DecisionLookup):
             found += await store.find_decisions(chain, batch)
         else:
             found += await store.find(chain, LookupField.AMENDMENT_ID, batch)
-    return await runtime.run_in_thread(_select_first_decisions, found, amendments)
+    return await runtime.run_in_thread(_map_first_decisions_by_amendment, found, amendment_ids)
 
 
 async def find_decisions(
-    store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0, *, runtime: Runtime = SYSTEM_RUNTIME
+    store: ChainStore,
+    chain: ChainKey,
+    amendment_ids: Sequence[str],
+    after_sequence: int = 0,
+    *,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> FoundDecisions:
     """Find the first decision about each of the given amendments.
 
@@ -94,55 +104,70 @@ async def find_decisions(
         store: store of the chain. If it finds records by filter fields only, the content of up to :data:`READ_AT_MOST`
             records after the first amendment is read, too.
         chain: key of the scope's chain of amendments.
-        amendments: RecordIDs of the amendments.
-        after: sequence number up to which an earlier search has read the content of records.
+        amendment_ids: RecordIDs of the amendments.
+        after_sequence: sequence number up to which an earlier search has read the content of records.
         runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    by_amendment = await look_up_indexed_decisions(store, chain, amendments, runtime=runtime)
-    undecided = [sequence_from_record_id(one) or 0 for one in amendments if one not in by_amendment]
+    by_amendment = await map_indexed_decisions_by_amendment(store, chain, amendment_ids, runtime=runtime)
+    undecided = [sequence_from_record_id(one) or 0 for one in amendment_ids if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
-    start = max(after, min(undecided))
+    start = max(after_sequence, min(undecided))
     read, seen_to, is_complete = await _read_records_and_select_decisions(
         store, chain, frozenset(map(format_record_id, undecided)), start, runtime
     )
     return FoundDecisions(
-        {**await runtime.run_in_thread(_select_first_decisions, read, amendments), **by_amendment}, seen_to, is_complete
+        {**await runtime.run_in_thread(_map_first_decisions_by_amendment, read, amendment_ids), **by_amendment},
+        seen_to,
+        is_complete,
     )
 
 
-async def _read_records_and_select_decisions(
-    store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
-) -> tuple[list[ChainRecord], int, bool]:
-    """Read up to :data:`READ_AT_MOST` records after the record ``start``, and return the decisions among them.
+class _ReadDecisions(NamedTuple):
+    """Decisions among records that were read.
 
-    Also return the last sequence number that was read, and whether it is the end of the chain.
+    Attributes:
+        decisions: decisions about the amendments.
+        seen_to: sequence number of the last record that was read.
+        is_complete: whether that record is the last one of the chain.
     """
+
+    decisions: list[ChainRecord]
+    seen_to: int
+    is_complete: bool
+
+
+async def _read_records_and_select_decisions(
+    store: ChainStore, chain: ChainKey, amendment_ids: frozenset[str], after_sequence: int, runtime: Runtime
+) -> _ReadDecisions:
+    """Read up to :data:`READ_AT_MOST` records after the record ``after_sequence``, and select decisions."""
     found: list[ChainRecord] = []
-    after = start
-    while after < start + READ_AT_MOST:
-        most = min(_PAGE_RECORDS, start + READ_AT_MOST - after)
+    after = after_sequence
+    while after < after_sequence + READ_AT_MOST:
+        most = min(_PAGE_RECORDS, after_sequence + READ_AT_MOST - after)
         page = await store.read(chain, after, limit=most, max_bytes=_PAGE_BYTES)
-        found += await runtime.run_in_thread(_filter_decisions, page.records, amendments)
+        found += await runtime.run_in_thread(_filter_decisions, page.records, amendment_ids)
         after = page.records[-1].sequence if page.records else after
         if not page.more:
-            return found, after, True
-    return found, after, False
+            return _ReadDecisions(found, after, is_complete=True)
+    return _ReadDecisions(found, after, is_complete=False)
 
 
-def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
+def _filter_decisions(records: Sequence[ChainRecord], amendment_ids: frozenset[str]) -> list[ChainRecord]:
     # AmendmentID is the first property of a decision in canonical order.
     return [
         one
         for one in records
-        if one.canonical.startswith(_DECISION_PREFIX) and read_decided_amendment_id(one) in amendments
+        if one.canonical.startswith(_DECISION_PREFIX) and read_decided_amendment_id(one) in amendment_ids
     ]
 
 
-def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
+def _map_first_decisions_by_amendment(
+    records: Sequence[ChainRecord], amendment_ids: Sequence[str]
+) -> dict[str, ChainRecord]:
     """Select the first decision about each of the given amendments; return it by the RecordID of the amendment.
 
     If the content of any record names the amendment, records that name it only in their filter fields do not count.
@@ -150,5 +175,5 @@ def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]
-    wanted = set(amendments)
+    wanted = set(amendment_ids)
     return {amendment: one for amendment, one in reversed(pairs) if amendment in wanted}

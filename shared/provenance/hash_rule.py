@@ -28,15 +28,15 @@ _FIRST_WITH_EXPONENT: Final = 10**21
 """Number from which RFC 8785 writes doubles with an exponent."""
 
 
-def compute_genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
+def compute_genesis_hash(workspace_id: str, target: str, scope_key: str = "") -> str:
     """Return the ``PreviousHash`` of a chain's first record.
 
     Args:
-        workspace: the workspace's id.
+        workspace_id: the workspace's id.
         target: container of the chain.
         scope_key: scope of a domain chain; empty for a workspace chain.
     """
-    return hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{target}\n{scope_key}".encode()).hexdigest()
+    return hashlib.sha256(f"oi-provenance/v1\n{workspace_id}\n{target}\n{scope_key}".encode()).hexdigest()
 
 
 def format_record_id(sequence: int) -> str:
@@ -101,7 +101,7 @@ def describe_invalid_time(record_name: str) -> str:
     return f"the time of {record_name} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
-def is_too_deep(value: Any) -> bool:
+def is_nested_too_deeply(value: Any) -> bool:
     """Return whether a JSON value has more than :data:`MAX_DEPTH` nested levels; the check is not recursive."""
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -117,17 +117,17 @@ def is_too_deep(value: Any) -> bool:
     return any(isinstance(item, dict | list | tuple) for item in level)
 
 
-def describe_time_order_fault(record_name: str, previous_number: int) -> str:
-    """Describe the fault of a record whose time is earlier than that of the record with number ``previous_number``."""
-    return f"the time of {record_name} is earlier than the time of {format_record_id(previous_number)}"
+def describe_time_order_fault(record_name: str, previous_sequence: int) -> str:
+    """Describe the fault of a record whose time is earlier than that of the previous record."""
+    return f"the time of {record_name} is earlier than the time of {format_record_id(previous_sequence)}"
 
 
-def compute_digest(canonical: bytes) -> str:
+def compute_record_hash(canonical: bytes) -> str:
     """Compute the ``Hash`` of a record: the SHA-256 of its canonical bytes as lowercase hex digits."""
     return hashlib.sha256(canonical).hexdigest()
 
 
-def parse_integer_or_exact_float(text: str) -> Any:
+def parse_integer_or_exact_float(text: str) -> int | float:
     """Parse an integer literal of a record; an integer beyond ±(2^53-1) becomes a float if the float is exact.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so the double 1e20 looks like an integer. The service never

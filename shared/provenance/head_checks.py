@@ -7,58 +7,58 @@ so it is compared with the records.
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.provenance.append_guards import compute_latest_allowed_time, describe_future_time
-from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_reading import read_last_record, read_record_time
+from shared.provenance.append_guards import compute_latest_allowed_record_time, describe_future_time_fault
+from shared.provenance.canonical import parse_json_if_canonical
+from shared.provenance.chain_reading import find_last_record, read_record_time
 from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import compute_record_hash, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
 from shared.runtime import Runtime
 
 MAX_ORPHANS: Final = 100
 
 
-async def find_future_timestamps(
-    store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
+async def find_future_time_fault(
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, now: datetime
 ) -> ChainFault | None:
     """Return a fault for the first record whose time is too far ahead of the clock; None if there is none.
 
-    Call this only for a chain whose records are valid. ``instant`` is the current time.
+    Call this only for a chain whose records are valid. ``now`` is the current time.
     """
-    if verification.time <= compute_latest_allowed_time(instant):
+    if verification.time <= compute_latest_allowed_record_time(now):
         return None
-    ahead = Filters(start=compute_latest_allowed_time(instant + timedelta(microseconds=1)))
+    ahead = Filters(start=compute_latest_allowed_record_time(now + timedelta(microseconds=1)))
     page = await store.scan(chain, ahead, newest_first=False, limit=1, max_bytes=1)
     first = format_record_id(min([verification.sequence, *(record.sequence for record in page.records)]))
-    return ChainFault(first, describe_future_time(first))
+    return ChainFault(first, describe_future_time_fault(first))
 
 
-async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
+async def find_head_time_fault(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
     """Return a fault if the head item states another time for the last record than the record itself; else None."""
     if not tip.sequence:
         return None
-    record = await read_last_record(store, chain, tip)
+    record = await find_last_record(store, chain, tip)
     if (await read_record_time(record, runtime) if record else "") == tip.timestamp:
         return None
     last = format_record_id(tip.sequence)
     return ChainFault(last, f"the time of {last} differs from the time in the head item")
 
 
-async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
+async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis_hash: str, tip: Tip) -> ChainFault | None:
     """Return a fault if the store contains orphans that possibly belong to this chain; else None.
 
     Orphans are records that no head item includes.
     """
-    orphans = await store.list_orphan_records(chain, genesis) if isinstance(store, OrphanRecords) else ()
+    orphans = await store.list_orphan_records(chain, genesis_hash) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
-        value = parse_if_canonical(record.canonical)
-        if type(value) is dict and value.get("PreviousHash") == genesis:
+        value = parse_json_if_canonical(record.canonical)
+        if type(value) is dict and value.get("PreviousHash") == genesis_hash:
             here = format_record_id(record.sequence)
             if tip.sequence:
                 return build_fork_fault(record.hash, 1)
             return ChainFault(here, f"{here} is stored, but this chain has no head item")
     for record in orphans:
-        if not tip.sequence and not _is_first_record(record) and _can_belong_to_chain(chain, record):
+        if not tip.sequence and not _is_undamaged_first_record(record) and _can_belong_to_chain(chain, record):
             here = format_record_id(record.sequence)
             return ChainFault(
                 here, f"{here} is stored and may belong to this chain, which has no head item and no first record"
@@ -66,20 +66,20 @@ async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis: str, ti
     return None
 
 
-def can_be_earliest_record(record: ChainRecord, genesis: str) -> bool:
+def can_be_earliest_record(record: ChainRecord, genesis_hash: str) -> bool:
     """Return whether a record can be the earliest remaining record of a chain.
 
     The result is True for the valid first record of this chain, and for a record that is not the first of its chain,
     because its predecessors may have been deleted.
     """
-    return genesis.encode() in record.canonical or not _is_first_record(record)
+    return genesis_hash.encode() in record.canonical or not _is_undamaged_first_record(record)
 
 
-def _is_first_record(record: ChainRecord) -> bool:
+def _is_undamaged_first_record(record: ChainRecord) -> bool:
     """Return whether a record matches its stored hash and is the first record of some chain."""
-    value = parse_if_canonical(record.canonical)
+    value = parse_json_if_canonical(record.canonical)
     first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == format_record_id(1)
-    return first and compute_digest(record.canonical) == record.hash
+    return first and compute_record_hash(record.canonical) == record.hash
 
 
 def _can_belong_to_chain(chain: ChainKey, record: ChainRecord) -> bool:
@@ -87,7 +87,7 @@ def _can_belong_to_chain(chain: ChainKey, record: ChainRecord) -> bool:
 
     Amendments contain their scope; records of the other chains do not.
     """
-    value = parse_if_canonical(record.canonical)
+    value = parse_json_if_canonical(record.canonical)
     if type(value) is dict and "ScopeKey" in value:
         return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
     return type(value) is not dict or chain.target is not Target.DOMAIN_AMENDMENTS

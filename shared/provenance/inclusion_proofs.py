@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_trees import ChainTrees, leaf_from_record_hash
+from shared.provenance.chain_trees import ChainTrees, leaf_data_from_record_hash
 from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_proof_ranges
 from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.merkle_tiles import SUBTREE_LEAVES
@@ -48,74 +48,76 @@ class InclusionProofs:
         if subtree != self._subtree:
             await self._load_subtree(subtree)
         ranges = list_inclusion_proof_ranges(sequence - 1, self._size)
-        hashes = [await self._get_range_root(first, last) for first, last in ranges]
+        hashes = [await self._compute_root_of_leaves(first, last) for first, last in ranges]
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
-    async def can_prove(self, sequences: Sequence[int]) -> bool:
+    async def can_prove(self, record_sequences: Sequence[int]) -> bool:
         """Return whether :meth:`prove` succeeds for these records, which depends on the stored hashes of the chain.
 
         The records are divided into subtrees of :data:`SUBTREE_LEAVES` records. The proofs of all records in one
         subtree need the same stored hashes, so this method tries only one record of each subtree.
 
         Args:
-            sequences: sequence numbers of the records, in ascending order.
+            record_sequences: sequence numbers of the records, in ascending order.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         position = 0
         try:
-            while position < len(sequences):
-                await self.prove(sequences[position])
-                position = bisect_left(sequences, (self._subtree + 1) * SUBTREE_LEAVES + 1, position + 1)
+            while position < len(record_sequences):
+                await self.prove(record_sequences[position])
+                position = bisect_left(record_sequences, (self._subtree + 1) * SUBTREE_LEAVES + 1, position + 1)
         except WorkspaceError as error:
             if error.kind is not Kind.CONFLICT:
                 raise
             return False
         return True
 
-    async def _load_subtree(self, subtree: int) -> None:
-        first = subtree * SUBTREE_LEAVES
+    async def _load_subtree(self, subtree_number: int) -> None:
+        first = subtree_number * SUBTREE_LEAVES
         count = min(SUBTREE_LEAVES, self._size - first)
         hashes = await self._store.read_hashes(self._chain, first, limit=count)
         if len(hashes) < count:
             raise build_checkpoint_refused_error(
                 f"The chain has fewer records than the {self._size} that its checkpoint covers."
             )
-        self._hashes = list(map(leaf_from_record_hash, hashes))
+        self._hashes = list(map(leaf_data_from_record_hash, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
         if count == SUBTREE_LEAVES:
-            await self._require_cached_root(first)
-        self._subtree = subtree
+            await self._require_hashes_matching_cached_root(first)
+        self._subtree = subtree_number
 
-    async def _require_cached_root(self, first: int) -> None:
+    async def _require_hashes_matching_cached_root(self, first_leaf: int) -> None:
         """Raise an error if the hashes that were read differ from the cached root of their complete subtree.
 
         A cached root can match the signed root although a hash below it was changed.
 
         Args:
-            first: index of the first leaf of the subtree.
+            first_leaf: index of the first leaf of the subtree.
         """
-        last = first + SUBTREE_LEAVES
-        tree = await self._trees.build_tree(self._chain, first, last)
-        if tree.compute_root() != self._compute_root_in_subtree(first, last):
+        last = first_leaf + SUBTREE_LEAVES
+        tree = await self._trees.build_tree(self._chain, first_leaf, last)
+        if tree.compute_root() != self._compute_root_in_subtree(first_leaf, last):
             raise build_checkpoint_refused_error(
                 "The chain is broken: its stored hashes differ from their subtree root."
             )
 
-    async def _get_range_root(self, first: int, last: int) -> bytes:
+    async def _compute_root_of_leaves(self, first_leaf: int, end_leaf: int) -> bytes:
         start = self._subtree * SUBTREE_LEAVES
-        if start <= first and last <= start + SUBTREE_LEAVES:
-            return self._compute_root_in_subtree(first, last)
-        if (first, last) not in self._outside:
-            tree = await self._trees.build_tree(self._chain, first, last)
-            self._outside[first, last] = tree.compute_root()
-        return self._outside[first, last]
+        if start <= first_leaf and end_leaf <= start + SUBTREE_LEAVES:
+            return self._compute_root_in_subtree(first_leaf, end_leaf)
+        if (first_leaf, end_leaf) not in self._outside:
+            tree = await self._trees.build_tree(self._chain, first_leaf, end_leaf)
+            self._outside[first_leaf, end_leaf] = tree.compute_root()
+        return self._outside[first_leaf, end_leaf]
 
-    def _compute_root_in_subtree(self, first: int, last: int) -> bytes:
-        root = self._inside.get((first, last))
+    def _compute_root_in_subtree(self, first_leaf: int, end_leaf: int) -> bytes:
+        root = self._inside.get((first_leaf, end_leaf))
         if root is None:
-            middle = first + (1 << (last - first - 1).bit_length() - 1)
-            root = hash_node(self._compute_root_in_subtree(first, middle), self._compute_root_in_subtree(middle, last))
-            self._inside[first, last] = root
+            middle = first_leaf + (1 << (end_leaf - first_leaf - 1).bit_length() - 1)
+            root = hash_node(
+                self._compute_root_in_subtree(first_leaf, middle), self._compute_root_in_subtree(middle, end_leaf)
+            )
+            self._inside[first_leaf, end_leaf] = root
         return root

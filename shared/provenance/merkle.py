@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 def hash_leaf(data: bytes) -> bytes:
@@ -68,68 +69,75 @@ class CompactRange:
         return has_all_nodes and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
-def list_inclusion_proof_ranges(index: int, size: int) -> list[tuple[int, int]]:
+class LeafRange(NamedTuple):
+    """Range of leaves: the index of its first leaf, and the index after its last leaf."""
+
+    first: int
+    end: int
+
+
+def list_inclusion_proof_ranges(leaf_index: int, tree_size: int) -> list[LeafRange]:
     """Return the ranges of leaves for a leaf's audit path; each hash of the path is the root of one range.
 
-    A range is the index of its first leaf and the index after its last leaf. The ranges are in the order of the path,
+    The ranges are in the order of the path,
     which is PATH(index, D[size]) in RFC 6962.
 
     Args:
-        index: index of the leaf, from 0 to ``size`` - 1.
-        size: number of the tree's leaves.
+        leaf_index: index of the leaf, from 0 to ``tree_size`` - 1.
+        tree_size: number of the tree's leaves.
     """
-    ranges: list[tuple[int, int]] = []
-    first, last = 0, size
+    ranges: list[LeafRange] = []
+    first, last = 0, tree_size
     while last - first > 1:
         middle = first + _compute_left_subtree_size(last - first)
-        if index < middle:
-            ranges.append((middle, last))
+        if leaf_index < middle:
+            ranges.append(LeafRange(middle, last))
             last = middle
         else:
-            ranges.append((first, middle))
+            ranges.append(LeafRange(first, middle))
             first = middle
     return ranges[::-1]
 
 
-def list_consistency_proof_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
+def list_consistency_proof_ranges(old_tree_size: int, tree_size: int) -> list[LeafRange]:
     """Return the ranges of leaves for a consistency proof; each hash of the proof is the root of one range.
 
-    A range is the index of its first leaf and the index after its last leaf. The ranges are in the order of the proof,
+    The ranges are in the order of the proof,
     which is PROOF(old, D[size]) in RFC 6962.
 
     Args:
-        old_size: number of the earlier tree's leaves, 1 to ``size``.
-        size: number of the later tree's leaves.
+        old_tree_size: number of the earlier tree's leaves, 1 to ``tree_size``.
+        tree_size: number of the later tree's leaves.
     """
-    ranges: list[tuple[int, int]] = []
-    first, last = 0, size
-    while old_size != last:
+    ranges: list[LeafRange] = []
+    first, last = 0, tree_size
+    while old_tree_size != last:
         middle = first + _compute_left_subtree_size(last - first)
-        if old_size <= middle:
-            ranges.append((middle, last))
+        if old_tree_size <= middle:
+            ranges.append(LeafRange(middle, last))
             last = middle
         else:
-            ranges.append((first, middle))
+            ranges.append(LeafRange(first, middle))
             first = middle
     if first:
-        ranges.append((first, last))
+        ranges.append(LeafRange(first, last))
     return ranges[::-1]
 
 
-def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+def is_included(leaf_data: bytes, leaf_index: int, tree_size: int, audit_path: Sequence[bytes], root: bytes) -> bool:
     """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2).
 
     Args:
-        data: data of the leaf.
-        index: index of the leaf, from 0.
-        size: number of the tree's leaves.
-        path: audit path of the leaf.
+        leaf_data: data of the leaf.
+        leaf_index: index of the leaf, from 0.
+        tree_size: number of the tree's leaves.
+        audit_path: audit path of the leaf.
         root: root hash of the tree.
     """
-    if not 0 <= index < size:
+    if not 0 <= leaf_index < tree_size:
         return False
-    node, place, last = hash_leaf(data), index, size - 1
-    for step in path:
+    node, place, last = hash_leaf(leaf_data), leaf_index, tree_size - 1
+    for step in audit_path:
         if last == 0:
             return False
         if place & 1 or place == last:
@@ -142,24 +150,24 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
     return last == 0 and node == root
 
 
-def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+def is_consistent(old_tree_size: int, tree_size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
     """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2).
 
     Args:
-        old_size: number of the earlier tree's leaves.
-        size: number of the later tree's leaves.
+        old_tree_size: number of the earlier tree's leaves.
+        tree_size: number of the later tree's leaves.
         old_root: root hash of the earlier tree.
         root: root hash of the later tree.
         proof: consistency proof.
     """
-    if not 0 < old_size <= size:
+    if not 0 < old_tree_size <= tree_size:
         return False
-    if old_size == size:
+    if old_tree_size == tree_size:
         return not proof and old_root == root
-    steps = [old_root, *proof] if old_size & (old_size - 1) == 0 else list(proof)
+    steps = [old_root, *proof] if old_tree_size & (old_tree_size - 1) == 0 else list(proof)
     if not steps:
         return False
-    place, last = old_size - 1, size - 1
+    place, last = old_tree_size - 1, tree_size - 1
     while place & 1:
         place, last = place >> 1, last >> 1
     older = newer = steps[0]

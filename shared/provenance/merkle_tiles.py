@@ -31,18 +31,20 @@ class Tiles:
         self._notes = notes
         self._prefix = prefix
 
-    async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
+    async def load_subtree_roots(self, chain: ChainKey, tile_number: int) -> Sequence[bytes]:
         """Load the roots of one tile (number from 0) of a chain, in order; empty if the tile is missing or damaged."""
-        content = await self._notes.load_working_state(self._build_name(chain, tile)) or b""
+        content = await self._notes.find_working_state(self._build_name(chain, tile_number)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
             return []
         return [roots[start : start + _DIGEST] for start in range(0, len(roots), _DIGEST)]
 
-    async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
+    async def save_subtree_roots(self, chain: ChainKey, tile_number: int, roots: Sequence[bytes]) -> None:
         """Store the roots of one tile of a chain; replace the tile if it exists."""
         content = b"".join(roots)
-        await self._notes.save_working_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
+        await self._notes.save_working_state(
+            self._build_name(chain, tile_number), content + hashlib.sha256(content).digest()
+        )
 
-    def _build_name(self, chain: ChainKey, tile: int) -> str:
-        return f"{self._prefix(chain)}roots-{tile:06d}"
+    def _build_name(self, chain: ChainKey, tile_number: int) -> str:
+        return f"{self._prefix(chain)}roots-{tile_number:06d}"

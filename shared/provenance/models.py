@@ -42,7 +42,7 @@ class Body(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _check_canonical_forms(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        faults = _map_canonical_form_faults(value) if type(value) is dict else {}
+        faults = _map_canonical_form_errors_by_property(value) if type(value) is dict else {}
         if not faults:
             return validate(value)
         errors: list[InitErrorDetails] = []
@@ -50,22 +50,22 @@ class Body(BaseModel):
             validate(value)
         except ValidationError as failure:
             for detail in failure.errors(include_url=False, include_context=False):
-                errors.append(_build_error(detail["type"], detail["msg"], detail["loc"], detail["input"]))
+                errors.append(_build_pydantic_error(detail["type"], detail["msg"], detail["loc"], detail["input"]))
                 faults.pop(detail["loc"][0], None)
         # One error has all invalid fields, because the service lists them in one reply.
         raise ValidationError.from_exception_data(cls.__name__, [*errors, *chain.from_iterable(faults.values())])
 
 
-def _map_canonical_form_faults(body: dict[str, Any]) -> dict[int | str, list[InitErrorDetails]]:
+def _map_canonical_form_errors_by_property(body: dict[str, Any]) -> dict[int | str, list[InitErrorDetails]]:
     """Return the errors of the values in a request body that have no canonical JSON form, by the property's name."""
     return {
-        name: [_build_error("canonical_form", rule, (name, *location), value) for location, rule in faults]
+        name: [_build_pydantic_error("canonical_form", rule, (name, *location), value) for location, rule in faults]
         for name, value in body.items()
         if (faults := list_canonical_form_faults(value))
     }
 
 
-def _build_error(kind: str, message: str, location: tuple[int | str, ...], value: Any) -> InitErrorDetails:
+def _build_pydantic_error(kind: str, message: str, location: tuple[int | str, ...], value: Any) -> InitErrorDetails:
     return InitErrorDetails(type=PydanticCustomError(kind, message), loc=location, input=value)
 
 

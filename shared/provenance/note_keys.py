@@ -19,9 +19,9 @@ from shared.provenance.notes import (
     NoteError,
     VerifierKey,
     build_key_name,
-    find_signer,
+    find_signer_key,
     format_signature_line,
-    verify_note,
+    verify_note_and_get_text,
 )
 
 _COORDINATE: Final = 32
@@ -47,7 +47,7 @@ class NoteKeys:
         Raises:
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        return VerifierKey(build_key_name(await self._workspace()), await self._signer.load_public_key())
+        return VerifierKey(build_key_name(await self._workspace()), await self._signer.load_public_key_der())
 
     async def load_trusted_keys(self, *, reload: bool = False) -> list[VerifierKey]:
         """Return the public keys whose signatures are trusted: the current key first, then the retired keys.
@@ -59,7 +59,7 @@ class NoteKeys:
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         name = build_key_name(await self._workspace())
-        return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys(reload=reload)]
+        return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys_der(reload=reload)]
 
     async def require_signer_key(self, note: bytes) -> VerifierKey:
         """Return the public key (current or retired) whose signature line a note has; the signature is not verified.
@@ -70,7 +70,7 @@ class NoteKeys:
         """
         # Another process may have signed with a key that is newer than the cached keys.
         for reload in (False, True):
-            key = find_signer(note, await self.load_trusted_keys(reload=reload))
+            key = find_signer_key(note, await self.load_trusted_keys(reload=reload))
             if key is not None:
                 return key
         raise NoteError(f"the checkpoint is not signed by a trusted key of {build_key_name(await self._workspace())}")
@@ -86,8 +86,8 @@ class NoteKeys:
         """
         note = f"{text}\n".encode() + await self._build_signature_line(text, await self.load_current_key())
         key = await self.load_current_key()
-        with _report_replaced_key():
-            verify_note(note, key)
+        with _convert_note_error_to_unavailable():
+            verify_note_and_get_text(note, key)
         return note
 
     async def sign_root(self, checkpoint: CheckpointContent, issuer: str) -> RootSignature:
@@ -104,7 +104,7 @@ class NoteKeys:
         key = await self.load_current_key()
         protected = build_protected_header(key.key_id, issuer, checkpoint.origin)
         made = RootSignature(protected, await self._signer.sign(build_signed_bytes(protected, checkpoint.root)))
-        with _report_replaced_key():
+        with _convert_note_error_to_unavailable():
             made.verify(checkpoint.root, key)
         return made
 
@@ -139,14 +139,14 @@ class NoteKeys:
             WorkspaceError: UNAVAILABLE if a signature is required and the current key cannot be reached or is replaced
                 during signing; and as :meth:`require_signer_key`.
         """
-        text = verify_note(note, await self.require_signer_key(note))
+        text = verify_note_and_get_text(note, await self.require_signer_key(note))
         try:
             key = await self.load_current_key()
-            if find_signer(note, [key]) is not None:
+            if find_signer_key(note, [key]) is not None:
                 return note
             both = note + await self._build_signature_line(text, key)
-            with _report_replaced_key():
-                verify_note(both, key)
+            with _convert_note_error_to_unavailable():
+                verify_note_and_get_text(both, key)
         except WorkspaceError as error:
             if is_required and error.kind is Kind.UNAVAILABLE:
                 raise
@@ -160,7 +160,7 @@ class NoteKeys:
 
 
 @contextmanager
-def _report_replaced_key() -> Iterator[None]:
+def _convert_note_error_to_unavailable() -> Iterator[None]:
     """Convert the error of a new signature that does not match its key into UNAVAILABLE, because a retry succeeds."""
     try:
         yield
@@ -186,14 +186,14 @@ class RootSignatures:
         self._keys = keys
         self._issuer = issuer
 
-    async def load_or_create(self, name: str, checkpoint: CheckpointContent) -> RootSignature:
+    async def load_or_create(self, checkpoint_name: str, checkpoint: CheckpointContent) -> RootSignature:
         """Return the stored signature over the root of a checkpoint; sign the root if there is no signature yet.
 
         There is no signature if an earlier version of the service created the checkpoint, or if the process ended after
         storing the checkpoint.
 
         Args:
-            name: name of the checkpoint in the store.
+            checkpoint_name: name of the checkpoint in the store.
             checkpoint: verified content of the checkpoint.
 
         Raises:
@@ -201,13 +201,13 @@ class RootSignatures:
             WorkspaceError: UNAVAILABLE if the store or the key does not respond; CONFLICT ``CHECKPOINT_REFUSED`` if the
                 key is missing.
         """
-        stored = await self._notes.find_checkpoint(f"{name}{_SUFFIX}")
+        stored = await self._notes.find_checkpoint(f"{checkpoint_name}{_SUFFIX}")
         if stored is None:
             made = await self._keys.sign_root(checkpoint, self._issuer)
-            if await self._notes.create(f"{name}{_SUFFIX}", made.encode()):
+            if await self._notes.create_if_missing(f"{checkpoint_name}{_SUFFIX}", made.encode()):
                 return made
             # Another process has stored its signature first, so that signature is used.
-            stored = await self._notes.find_checkpoint(f"{name}{_SUFFIX}")
+            stored = await self._notes.find_checkpoint(f"{checkpoint_name}{_SUFFIX}")
         if stored is None:
             raise NoteError("the stored signature over the Merkle root of the checkpoint has disappeared; try again")
         found = RootSignature.parse(stored.note)

@@ -100,21 +100,21 @@ class CheckpointContent:
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
 
 
-def build_key_name(workspace: str) -> str:
+def build_key_name(workspace_id: str) -> str:
     """Return the name of a workspace's checkpoint key, such as ``oi-provenance/plant``."""
-    return f"oi-provenance/{quote(workspace, safe='')}"
+    return f"oi-provenance/{quote(workspace_id, safe='')}"
 
 
-def build_checkpoint_origin(workspace: str, target: str, scope_key: str = "") -> str:
+def build_checkpoint_origin(workspace_id: str, target: str, scope_key: str = "") -> str:
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
-        workspace: the workspace's id; the origin begins with the name of its key (:func:`build_key_name`).
+        workspace_id: the workspace's id; the origin begins with the name of its key (:func:`build_key_name`).
         target: target of the chain.
         scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
     """
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
-    return f"{build_key_name(workspace)}/{target}{scope}"
+    return f"{build_key_name(workspace_id)}/{target}{scope}"
 
 
 def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
@@ -133,14 +133,14 @@ def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
-def verify_note(note: bytes, key: VerifierKey) -> str:
+def verify_note_and_get_text(note: bytes, key: VerifierKey) -> str:
     """Verify that a key signed a note, and return the signed text.
 
     Raises:
         NoteError: if the bytes are not a note, or the key's signature is missing or wrong.
     """
-    text, lines = _split_note(note)
-    signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
+    text, lines = _split_note_into_text_and_signature_lines(note)
+    signatures = [signature for line in lines if (signature := _find_signature_of_key(line, key)) is not None]
     if not signatures:
         raise NoteError(f"the checkpoint is not signed by {key.name}")
     try:
@@ -151,7 +151,7 @@ def verify_note(note: bytes, key: VerifierKey) -> str:
     return text
 
 
-def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
+def find_signer_key(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
     """Return the first of the given keys whose signature line a note contains; None if no key signed the note.
 
     The signature is not verified.
@@ -159,23 +159,23 @@ def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
     Raises:
         NoteError: if the bytes are not a signed note.
     """
-    _, lines = _split_note(note)
-    return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
+    _, lines = _split_note_into_text_and_signature_lines(note)
+    return next((key for key in keys if any(_find_signature_of_key(line, key) is not None for line in lines)), None)
 
 
-def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointContent:
+def verify_and_parse_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointContent:
     """Verify the signature and the origin of a checkpoint and return its content.
 
     Raises:
         NoteError: if the checkpoint is not signed by the key, is malformed, or has another origin.
     """
-    checkpoint = _parse_checkpoint(verify_note(note, key))
+    checkpoint = _parse_checkpoint(verify_note_and_get_text(note, key))
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
     return checkpoint
 
 
-def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
+def _split_note_into_text_and_signature_lines(note: bytes) -> tuple[str, Sequence[str]]:
     try:
         decoded = note.decode()
     except UnicodeDecodeError:
@@ -200,7 +200,7 @@ def _decode_base64(text: str) -> bytes:
     return decoded
 
 
-def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
+def _find_signature_of_key(line: str, key: VerifierKey) -> bytes | None:
     """Parse the signature in a line of a note; return None if another key made the signature."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.decisions import has_metadata_matching_content, look_up_indexed_decisions
+from shared.provenance.decisions import has_metadata_matching_content, map_indexed_decisions_by_amendment
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.overview_ports import (
     ChainOverview,
@@ -131,7 +131,7 @@ class AuditOverview:
         result = await build_query_result(records, len(found), has_more=has_more, runtime=self._runtime)
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
-    async def add_missing_chain_counts(self) -> int:
+    async def complete_and_count_uncounted_chains(self) -> int:
         """Count the records of chains that an earlier version of the service wrote.
 
         Also remove decided amendments from the index of pending amendments.
@@ -143,7 +143,7 @@ class AuditOverview:
         # A chain that is listed again was changed meanwhile; the next run counts it.
         while new := set(await self._index.list_chains_with_incomplete_counts(_CHAINS_AT_ONCE)) - counted:
             for chain in new:
-                await self._index.add_missing_chain_counts(chain)
+                await self._index.complete_record_count(chain)
             counted |= new
         after: PendingPlace | None = None
         while entries := await self._index.list_pending_amendments(
@@ -167,7 +167,7 @@ class AuditOverview:
                 if self._runtime.monotonic() > deadline:
                     detail = "Amendments of an earlier service version are being counted; retry after the stated time."
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
-                await self._index.add_missing_chain_counts(chains[0])
+                await self._index.complete_record_count(chains[0])
             self._checked_at = self._runtime.monotonic()
 
     async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
@@ -180,9 +180,11 @@ class AuditOverview:
             by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))
         places = asyncio.Semaphore(_READS_AT_ONCE)
 
-        async def find_decided_amendments(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
+        async def find_decided_amendments(chain: ChainKey, amendment_ids: list[str]) -> set[tuple[ChainKey, str]]:
             async with places:
-                found = await look_up_indexed_decisions(self._store, chain, amendments, runtime=self._runtime)
+                found = await map_indexed_decisions_by_amendment(
+                    self._store, chain, amendment_ids, runtime=self._runtime
+                )
             return {(chain, amendment) for amendment in found}
 
         groups = await asyncio.gather(*(find_decided_amendments(chain, names) for chain, names in by_chain.items()))
@@ -197,10 +199,12 @@ class AuditOverview:
             if one.record is not None and not _is_certainly_not_pending(one.record) and one.place not in removed
         ]
 
-    async def _save_checkpoint_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
+    async def _save_checkpoint_sizes(
+        self, stored_summaries: Sequence[ChainSummary], completed_summaries: Sequence[ChainSummary]
+    ) -> None:
         """Store the checkpoint sizes that were missing in the summaries, so that they are not searched again."""
-        missing = {one.chain for one in stored if one.checkpoint_size is None}
-        sizes = {one.chain: one.checkpoint_size or 0 for one in complete if one.chain in missing}
+        missing = {one.chain for one in stored_summaries if one.checkpoint_size is None}
+        sizes = {one.chain: one.checkpoint_size or 0 for one in completed_summaries if one.chain in missing}
         try:
             await self._index.save_checkpoint_sizes(sizes)
         except WorkspaceError as error:

@@ -31,7 +31,7 @@ class StoredVerdict:
 
 
 def build_verdict_if_valid(
-    verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
+    verified_at: object, record_count: object, is_valid: object, broken_at: object, reason: object
 ) -> StoredVerdict | None:
     """Build a verdict from stored values; return None if one is missing, has a wrong type or is an invalid time.
 
@@ -40,12 +40,12 @@ def build_verdict_if_valid(
     if (
         isinstance(verified_at, str)
         and is_record_time(verified_at)
-        and type(records) is int
+        and type(record_count) is int
         and type(is_valid) is bool
         and isinstance(broken_at, str)
         and isinstance(reason, str)
     ):
-        return StoredVerdict(verified_at, records, is_valid, broken_at, reason)
+        return StoredVerdict(verified_at, record_count, is_valid, broken_at, reason)
     return None
 
 
@@ -122,7 +122,7 @@ class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
     The transaction of an append updates both. Chains that an earlier version of the service wrote are counted later by
-    :meth:`add_missing_chain_counts`, which can run in several processes at once and during appends. All methods raise
+    :meth:`complete_record_count`, which can run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
 
@@ -158,7 +158,7 @@ class ChainOverview(Protocol):
         """
         ...
 
-    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
+    async def complete_record_count(self, chain: ChainKey) -> None:
         """Count the records of a chain that an earlier version of the service appended; index its pending amendments.
 
         The work can be repeated after an interruption: no count is lost, and no record is counted twice.
@@ -184,7 +184,7 @@ class ChainOverview(Protocol):
         """Remove these entries, whose amendments are decided, from the index."""
         ...
 
-    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+    async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:
         """Store the number of records that each chain's newest checkpoint covers; a stored number never decreases."""
         ...
 

@@ -49,7 +49,7 @@ async def verify_records_up_to(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
-    last: int,
+    last_sequence: int,
     options: ParallelOptions,
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
@@ -60,24 +60,31 @@ async def verify_records_up_to(
         store: store of the chain; verifies long chains in parallel if it has the port :class:`ParallelVerifier`.
         chain: chain to verify.
         verification: state of the verification, which began at the genesis hash.
-        last: highest sequence number to verify.
+        last_sequence: highest sequence number to verify.
         options: options of parallel verification.
         runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    scheduler = WindowScheduler(chain, last, verification.leaves, options)
+    scheduler = WindowScheduler(chain, last_sequence, verification.leaves, options)
     parallel_store = (
-        store if isinstance(store, ParallelVerifier) and last - verification.sequence >= options.min_records else None
+        store
+        if isinstance(store, ParallelVerifier) and last_sequence - verification.sequence >= options.min_records
+        else None
     )
     async with nullcontext() if parallel_store is None else _run_scheduler(scheduler, parallel_store):
-        while verification.sequence < last and verification.fault is None:
+        while verification.sequence < last_sequence and verification.fault is None:
             if await scheduler.try_apply_next_window_result(verification):
                 continue
             before = verification.sequence
             await verify_next_records(
-                store, chain, verification, last, scheduler.get_window_end_after(before), runtime=runtime
+                store,
+                chain,
+                verification,
+                last_sequence,
+                scheduler.get_window_end_sequence_after(before),
+                runtime=runtime,
             )
             if verification.sequence == before:
                 return
@@ -138,14 +145,14 @@ class WindowScheduler:
         # The verification continues after this window, with or without its result.
         del self._answers[window_number]
         return answer.done() and answer.result().advance_verification_if_valid(
-            verification, self._compute_window_end(window_number)
+            verification, self._compute_window_end_sequence(window_number)
         )
 
-    def get_window_end_after(self, sequence: int) -> int:
+    def get_window_end_sequence_after(self, sequence: int) -> int:
         """Return the last sequence number of the window that contains the record ``sequence`` + 1."""
-        return self._compute_window_end(sequence // self._options.window)
+        return self._compute_window_end_sequence(sequence // self._options.window)
 
-    def _compute_window_end(self, window_number: int) -> int:
+    def _compute_window_end_sequence(self, window_number: int) -> int:
         return min(self._last, (window_number + 1) * self._options.window)
 
     def _queue_next_window(self) -> None:
@@ -160,7 +167,9 @@ class WindowScheduler:
             window_number, answer = self._reserved.popleft()
             first = window_number * self._options.window + 1
             answer.set_result(
-                await verify(WindowRequest(self._chain, first, self._compute_window_end(window_number), self._leaves))
+                await verify(
+                    WindowRequest(self._chain, first, self._compute_window_end_sequence(window_number), self._leaves)
+                )
             )
             self._queue_next_window()
 

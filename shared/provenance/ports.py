@@ -192,16 +192,16 @@ class ChainStore(Protocol):
 
     Attributes:
         max_batch_records: maximum number of records in one append.
-        max_batch_weight: maximum sum of :meth:`measure_bytes_in_batch` in one append, in bytes.
+        max_batch_bytes: maximum sum of :meth:`measure_bytes_in_batch` in one append, in bytes.
     """
 
     @property
     def max_batch_records(self) -> int: ...  # noqa: D102
 
     @property
-    def max_batch_weight(self) -> int: ...  # noqa: D102
+    def max_batch_bytes(self) -> int: ...  # noqa: D102
 
-    def measure_bytes_in_batch(self, canonical: bytes) -> int:
+    def measure_bytes_in_batch(self, canonical_json: bytes) -> int:
         """Return an upper bound of the bytes that a record needs in an append, with escapes and filter fields."""
         ...
 
@@ -216,13 +216,13 @@ class ChainStore(Protocol):
         """Return the tip of the chain (number and hash of its last record) in constant time; ``Tip()`` if empty."""
         ...
 
-    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected_tip: Tip) -> Tip:
         """Write records and the new head item durably, all or nothing.
 
         Args:
             chain: chain to append to.
-            records: 1 to ``max_batch_records`` records, numbered from ``expected.sequence + 1`` without a gap.
-            expected: tip from :meth:`read_tip` or an earlier append of this store; must still be the chain's tip.
+            records: 1 to ``max_batch_records`` records, numbered from ``expected_tip.sequence + 1`` without a gap.
+            expected_tip: tip from :meth:`read_tip` or an earlier append of this store; must still be the chain's tip.
 
         Returns:
             The new tip.
@@ -235,21 +235,21 @@ class ChainStore(Protocol):
         """
         ...
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
+    async def read(self, chain: ChainKey, after_sequence: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records by ascending sequence number, exactly as stored, without reading the head item.
 
         Records with the same sequence number, which only forgery creates, are on the same page.
 
         Args:
             chain: chain to read; for a chain that does not exist, the page is empty.
-            after: return only records with a higher sequence number.
+            after_sequence: return only records with a higher sequence number.
             limit: maximum number of records, at least 1.
             max_bytes: maximum total size of the records' canonical bytes; the first record is returned at any size.
         """
         ...
 
-    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return the stored ``Hash`` of each of the next ``limit`` records after record number ``after``, in order."""
+    async def read_hashes(self, chain: ChainKey, after_sequence: int, *, limit: int) -> Sequence[str]:
+        """Return the stored ``Hash`` of each of up to ``limit`` records after ``after_sequence``, in order."""
         ...
 
     async def scan(
@@ -278,23 +278,23 @@ class ChainStore(Protocol):
         """
         ...
 
-    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the records of a chain in which the field ``by`` has one of the given values.
+    async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
+        """Find the records of a chain in which the field ``lookup_field`` has one of the given values.
 
         Args:
             chain: chain to search.
-            by: field to compare.
+            lookup_field: field to compare.
             values: at most 100 values: append ids, or RecordIDs of amendments.
         """
         ...
 
     def iterate_tips(
-        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+        self, changed_from_time: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order.
+        """Yield the key and tip of each chain whose last record is not older than ``changed_from_time``, in any order.
 
         Args:
-            changed_from: time in the format of records; empty for all chains.
+            changed_from_time: time in the format of records; empty for all chains.
             targets: yield only chains of these containers.
         """
         ...
@@ -319,15 +319,15 @@ class RowStreams(Protocol):
     (docs/adr/0027).
     """
 
-    async def stream(
-        self, chain: ChainKey, first: int, last: int, consume_rows: Callable[[Iterable[Row]], None]
+    async def stream_rows(
+        self, chain: ChainKey, first_sequence: int, last_sequence: int, consume_rows: Callable[[Iterable[Row]], None]
     ) -> None:
         """Call a function with an iterator of a chain's rows, outside the event loop.
 
         Args:
             chain: chain to read; a chain that does not exist has no rows.
-            first: lowest sequence number, inclusive.
-            last: highest sequence number, inclusive. The range is read from one snapshot and in constant memory.
+            first_sequence: lowest sequence number, inclusive.
+            last_sequence: highest sequence number, inclusive. The range is read from one snapshot, in constant memory.
             consume_rows: called with an iterator of the rows, exactly as stored, in ascending order; this function may
                 return before the last row. If a row is not UTF-8, the function is called a second time with all rows,
                 in which replacement characters stand for the invalid bytes. Therefore each call must start from the
@@ -347,14 +347,14 @@ class DecisionLookup(Protocol):
     record, which would make each append more expensive (docs/adr/0027).
     """
 
-    async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find_decisions(self, chain: ChainKey, amendment_ids: Sequence[str]) -> Sequence[ChainRecord]:
         """Find the decisions about these amendments, by the content of records or by filter fields.
 
         The records are in any order; a record can be returned twice.
 
         Args:
             chain: key of a scope's chain of amendments.
-            amendments: RecordIDs of the amendments, at most 100.
+            amendment_ids: RecordIDs of the amendments, at most 100.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -398,7 +398,7 @@ class OrphanRecords(Protocol):
     finds them past the end of the chain (docs/adr/0027).
     """
 
-    async def list_orphan_records(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphan_records(self, chain: ChainKey, genesis_hash: str) -> Sequence[ChainRecord]:
         """Return up to 100 orphans that possibly belong to a chain, lowest sequence number first.
 
         An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result
@@ -408,7 +408,7 @@ class OrphanRecords(Protocol):
 
         Args:
             chain: chain to search.
-            genesis: genesis hash of the chain.
+            genesis_hash: genesis hash of the chain.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.

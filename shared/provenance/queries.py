@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.interpreter import pause_garbage_collection
 from shared.provenance.amendments import AmendmentState, get_amendment_id
-from shared.provenance.decisions import look_up_indexed_decisions, read_decided_amendment_id
+from shared.provenance.decisions import map_indexed_decisions_by_amendment, read_decided_amendment_id
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import build_damaged_record_placeholder, normalise_record, record_to_json
+from shared.provenance.records import build_damaged_record_placeholder, record_to_json, try_normalise_record
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DEFAULT_LIMIT: Final = 100
@@ -75,7 +75,7 @@ async def export_records(
     filters: Filters,
     *,
     limit: int = DEFAULT_EXPORT_LIMIT,
-    measure_size: Callable[[ChainRecord], int] | None = None,
+    measure_bytes: Callable[[ChainRecord], int] | None = None,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
     """Return the oldest records that match filters, oldest first, as many as fit in a reply of 64 MiB.
@@ -85,7 +85,7 @@ async def export_records(
         chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        measure_size: returns the number of bytes that a record takes in the reply, in a worker thread; None for its
+        measure_bytes: returns the number of bytes that a record takes in the reply, in a worker thread; None for its
             size as JSON.
         runtime: source of worker threads.
     """
@@ -95,12 +95,12 @@ async def export_records(
         filters,
         newest_first=False,
         limit=min(limit, MAX_EXPORT_LIMIT),
-        measure_size=measure_size,
+        measure_bytes=measure_bytes,
         runtime=runtime,
     )
 
 
-def measure_json_size(record: ChainRecord) -> int:
+def measure_json_bytes(record: ChainRecord) -> int:
     """Return the number of bytes that a record takes in a reply as part of a JSON array."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
@@ -113,7 +113,7 @@ async def collect_records(
     newest_first: bool,
     limit: int,
     offset: int = 0,
-    measure_size: Callable[[ChainRecord], int] | None = None,
+    measure_bytes: Callable[[ChainRecord], int] | None = None,
     runtime: Runtime,
 ) -> AuditQueryResult:
     """Return up to ``limit`` matching records after the first ``offset`` ones, as many as fit in one reply.
@@ -126,7 +126,7 @@ async def collect_records(
         store, chain, filters, newest_first=newest_first, offset=offset, max_records=limit
     ):
         scanned, more = scanned + read, following
-        sizes = await _measure_sizes(page, measure_size, runtime)
+        sizes = await _measure_bytes_of_records(page, measure_bytes, runtime)
         for position, record in enumerate(page):
             size += sizes[position]
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
@@ -138,29 +138,46 @@ async def collect_records(
     return await build_query_result(records, scanned, has_more=more, runtime=runtime)
 
 
-async def _measure_sizes(
-    records: Sequence[ChainRecord], measure_size: Callable[[ChainRecord], int] | None, runtime: Runtime
+async def _measure_bytes_of_records(
+    records: Sequence[ChainRecord], measure_bytes: Callable[[ChainRecord], int] | None, runtime: Runtime
 ) -> list[int]:
-    if measure_size is None:
-        return list(map(measure_json_size, records))
-    return await runtime.run_in_thread(lambda: [measure_size(record) for record in records])
+    if measure_bytes is None:
+        return list(map(measure_json_bytes, records))
+    return await runtime.run_in_thread(lambda: [measure_bytes(record) for record in records])
 
 
 async def build_query_result(
-    records: Sequence[ChainRecord], scanned: int, *, has_more: bool, runtime: Runtime
+    records: Sequence[ChainRecord], scanned_count: int, *, has_more: bool, runtime: Runtime
 ) -> AuditQueryResult:
     """Build a query result from stored records; placeholders replace damaged records."""
 
     def convert_records() -> AuditQueryResult:
-        normalized = [normalise_record(record) for record in records]
+        normalized = [try_normalise_record(record) for record in records]
         pairs = list(zip(records, normalized, strict=True))
         damaged = [format_record_id(record.sequence) for record, sound in pairs if sound is None]
         return AuditQueryResult(
-            [sound or build_damaged_record_placeholder(record) for record, sound in pairs], scanned, has_more, damaged
+            [sound or build_damaged_record_placeholder(record) for record, sound in pairs],
+            scanned_count,
+            has_more,
+            damaged,
         )
 
     with pause_garbage_collection(sum(len(record.canonical) for record in records)):
         return await runtime.run_in_thread(convert_records)
+
+
+class ReadPage(NamedTuple):
+    """Page of matching records.
+
+    Attributes:
+        records: records of the page.
+        scanned: number of records that were read for the page.
+        more: whether more pages follow.
+    """
+
+    records: Sequence[ChainRecord]
+    scanned: int
+    more: bool
 
 
 async def iterate_record_pages(
@@ -171,8 +188,8 @@ async def iterate_record_pages(
     newest_first: bool,
     offset: int = 0,
     max_records: int = _PAGE_RECORDS,
-) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
-    """Yield pages of matching records as tuples: records, number of records read, and whether more pages follow.
+) -> AsyncIterator[ReadPage]:
+    """Yield pages of matching records.
 
     Args:
         store: store of the chain.
@@ -189,7 +206,7 @@ async def iterate_record_pages(
         page = await store.scan(
             chain, filters, newest_first=newest_first, offset=offset, limit=limit, max_bytes=_PAGE_BYTES
         )
-        yield page.records, page.scanned - counted_before, page.more
+        yield ReadPage(page.records, page.scanned - counted_before, page.more)
         counted_before = 1
         if not page.more or not page.records:
             return
@@ -276,7 +293,7 @@ async def query_entity_amendments(
     last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
     originals = await runtime.run_in_thread(list_amendment_ids, answer.records)
     present = {record.sequence for record in answer.records}
-    decisions = await look_up_indexed_decisions(store, chain, originals, runtime=runtime)
+    decisions = await map_indexed_decisions_by_amendment(store, chain, originals, runtime=runtime)
     candidates = {
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
@@ -317,7 +334,7 @@ async def _query_pending_amendments(
         store, chain, filters, newest_first=True, max_records=max(limit, DEFAULT_LIMIT)
     ):
         scanned += read
-        decided = await look_up_indexed_decisions(
+        decided = await map_indexed_decisions_by_amendment(
             store, chain, [get_amendment_id(record) for record in page], runtime=runtime
         )
         scanned += len(decided)
@@ -325,7 +342,7 @@ async def _query_pending_amendments(
         skip = min(offset - skipped, len(pending))
         skipped += skip
         undecided += pending[skip:]
-        size += sum(map(measure_json_size, pending[skip:]))
+        size += sum(map(measure_json_bytes, pending[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _select_records_that_fit_in_reply(undecided[:limit])
@@ -336,7 +353,7 @@ def _select_records_that_fit_in_reply(records: Sequence[ChainRecord]) -> Sequenc
     """Return the first records that fit into one HTTP reply together; at least one."""
     size = 0
     for position, record in enumerate(records):
-        size += measure_json_size(record)
+        size += measure_json_bytes(record)
         if position and size > MAX_BODY_BYTES:
             return records[:position]
     return records

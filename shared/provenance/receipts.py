@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import compute_record_hash, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_consistent, is_included
 from shared.provenance.merkle_proofs import MerkleInclusionProof, Proofs
@@ -21,6 +21,13 @@ RETRY_SECONDS: Final = 15
 RECEIPTS_PER_STEP: Final = 100
 """Number of receipts between two pauses for other tasks."""
 _LOG = get_logger("provenance")
+
+
+class GrowthReceipt(NamedTuple):
+    """Receipt that a chain was only extended, and the number of records that its later checkpoint covers."""
+
+    content: bytes
+    tree_size: int
 
 
 class Receipts:
@@ -53,13 +60,13 @@ class Receipts:
         self._runtime = runtime
         self.roots = SignedRoots(checkpoints, runtime=runtime)
 
-    async def issue_inclusion_receipt(self, chain: ChainKey, sequence: int, size: int | None) -> bytes:
+    async def issue_inclusion_receipt(self, chain: ChainKey, sequence: int, tree_size: int | None) -> bytes:
         """Issue a receipt that proves that a checkpoint covers a record.
 
         Args:
             chain: chain of the record.
             sequence: sequence number of the record.
-            size: number of records that the checkpoint covers, at least ``sequence``; None for the newest checkpoint.
+            tree_size: number of records that the checkpoint covers, at least ``sequence``; None for the newest one.
 
         Raises:
             WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND``, ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size, or
@@ -69,7 +76,7 @@ class Receipts:
         records, verdict, found = await asyncio.gather(
             self._read_records_with_sequence(chain, sequence),
             self._overview.find_verdict(chain),
-            self._resolve_checkpoint_size(chain, size),
+            self._resolve_checkpoint_size(chain, tree_size),
         )
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
@@ -78,7 +85,7 @@ class Receipts:
         # requests a retry.
         _require_valid_chain(verdict)
         record = records[0]
-        digest = await self._compute_digest_of_record(record)
+        digest = await self._compute_hash_of_record(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
         if found < sequence:
@@ -100,16 +107,18 @@ class Receipts:
             if error.code != "CHAIN_BROKEN":
                 raise
             # The repetition is also useful without this, because a concurrent call has possibly just reloaded them.
-            self._checkpoints.trees.forget_roots_if_due(chain)
+            self._checkpoints.trees.forget_cached_roots_if_due(chain)
             return await build()
 
-    async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
+    async def _build_inclusion_receipt(
+        self, chain: ChainKey, sequence: int, record_hash: bytes, root: SignedRoot
+    ) -> bytes:
         """Build the receipt of a record from a verified root that covers the record.
 
         Args:
             chain: chain of the record.
             sequence: sequence number of the record.
-            digest: ``Hash`` of the record, as bytes.
+            record_hash: ``Hash`` of the record, as bytes.
             root: signed Merkle root of a checkpoint that covers the record.
 
         Raises:
@@ -120,13 +129,11 @@ class Receipts:
             proof = await self._proofs.build_inclusion_proof(chain, sequence, checkpoint.size)
         except WorkspaceError as error:
             raise _convert_conflict_to_broken_chain_error(error) from error
-        if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
+        if not is_included(record_hash, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
             raise _build_broken_chain_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
 
-    async def issue_receipts_for_covered_records(
-        self, chain: ChainKey, records: Iterable[ChainRecord]
-    ) -> dict[str, bytes]:
+    async def issue_receipts_by_record_id(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
         """Issue a receipt for each of the given records that the newest checkpoint covers.
 
         The result is empty if the chain is broken, has no trusted checkpoint, or its checkpoints cannot be read.
@@ -148,22 +155,22 @@ class Receipts:
                 return {}
             root = await self.roots.load(chain, size)
             return await self._repeat_with_reloaded_roots(
-                chain, lambda: self._build_inclusion_receipts(chain, covered, root)
+                chain, lambda: self._build_inclusion_receipts_by_record_id(chain, covered, root)
             )
         except WorkspaceError as error:
             _LOG.warning("a page is returned without receipts", extra=fields(target=chain.target, cause=str(error)))
             return {}
 
-    async def _build_inclusion_receipts(
-        self, chain: ChainKey, records: Mapping[int, ChainRecord], root: SignedRoot
+    async def _build_inclusion_receipts_by_record_id(
+        self, chain: ChainKey, records_by_sequence: Mapping[int, ChainRecord], root: SignedRoot
     ) -> dict[str, bytes]:
         checkpoint, receipts = root.checkpoint, dict[str, bytes]()
         proofs = InclusionProofs(self._store, self._checkpoints.trees, chain, checkpoint.size)
-        for number, sequence in enumerate(sorted(records)):
+        for number, sequence in enumerate(sorted(records_by_sequence)):
             if number % RECEIPTS_PER_STEP == 0:
                 await self._runtime.sleep(0)
-            record, proof = records[sequence], await _prove_or_raise_broken_chain_error(proofs, sequence)
-            leaf = await self._compute_digest_of_record(record)
+            record, proof = records_by_sequence[sequence], await _prove_or_raise_broken_chain_error(proofs, sequence)
+            leaf = await self._compute_hash_of_record(record)
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
             ):
@@ -173,36 +180,33 @@ class Receipts:
             )
         return receipts
 
-    async def _compute_digest_of_record(self, record: ChainRecord) -> bytes:
+    async def _compute_hash_of_record(self, record: ChainRecord) -> bytes:
         canonical = record.canonical
-        return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
+        return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_record_hash, canonical))
 
-    async def issue_growth_receipt(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
+    async def issue_growth_receipt(self, chain: ChainKey, old_tree_size: int, tree_size: int | None) -> GrowthReceipt:
         """Issue a receipt that proves that a checkpoint begins with all records of an earlier checkpoint, unchanged.
 
         Args:
             chain: chain of the checkpoints.
-            old_size: number of records that the earlier checkpoint covers.
-            size: number of records that the later checkpoint covers; None for the newest checkpoint.
-
-        Returns:
-            The receipt, and the size of the later checkpoint.
+            old_tree_size: number of records that the earlier checkpoint covers.
+            tree_size: number of records that the later checkpoint covers; None for the newest checkpoint.
 
         Raises:
-            WorkspaceError: INVALID if ``old_size`` is not less than the later size; NOT_FOUND ``CHECKPOINT_NOT_FOUND``
-                if a checkpoint with one of the sizes is missing; CONFLICT and UNAVAILABLE as in
-                :meth:`issue_inclusion_receipt`.
+            WorkspaceError: INVALID if ``old_tree_size`` is not less than the later size; NOT_FOUND
+                ``CHECKPOINT_NOT_FOUND`` if a checkpoint with one of the sizes is missing; CONFLICT and UNAVAILABLE as
+                in :meth:`issue_inclusion_receipt`.
         """
         verdict, found = await asyncio.gather(
-            self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, size)
+            self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, tree_size)
         )
-        if 0 < found <= old_size:
+        if 0 < found <= old_tree_size:
             raise build_invalid_field_error("from", f"must be less than `size`, which is {found}")
-        new, older = await self.roots.load(chain, found), await self.roots.load(chain, old_size)
+        new, older = await self.roots.load(chain, found), await self.roots.load(chain, old_tree_size)
         _require_valid_chain(verdict)
         return await self._repeat_with_reloaded_roots(chain, lambda: self._build_growth_receipt(chain, older, new))
 
-    async def _build_growth_receipt(self, chain: ChainKey, older: SignedRoot, new: SignedRoot) -> tuple[bytes, int]:
+    async def _build_growth_receipt(self, chain: ChainKey, older: SignedRoot, new: SignedRoot) -> GrowthReceipt:
         old, checkpoint = older.checkpoint, new.checkpoint
         try:
             proof = await self._proofs.build_consistency_proof(chain, old.size, checkpoint.size)
@@ -210,11 +214,13 @@ class Receipts:
             raise _convert_conflict_to_broken_chain_error(error) from error
         if not is_consistent(old.size, checkpoint.size, old.root, checkpoint.root, proof.hashes):
             raise _build_broken_chain_error("the Merkle roots of the stored hashes differ from the signed roots")
-        return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
+        return GrowthReceipt(new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size)
 
-    async def _resolve_checkpoint_size(self, chain: ChainKey, size: int | None) -> int:
-        """Return ``size``, or the newest checkpoint's size if ``size`` is None; 0 if the chain has no checkpoint."""
-        return await self._checkpoints.count_covered_records(chain) if size is None else size
+    async def _resolve_checkpoint_size(self, chain: ChainKey, requested_tree_size: int | None) -> int:
+        """Return the requested size, or for None the newest checkpoint's size; 0 if the chain has no checkpoint."""
+        return (
+            await self._checkpoints.count_covered_records(chain) if requested_tree_size is None else requested_tree_size
+        )
 
     async def _read_records_with_sequence(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
         """Read the records with one sequence number: one record, or several if the chain was forged."""

@@ -12,15 +12,15 @@ import orjson
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import (
     STRICT,
-    canonicalise_record,
     encode_canonical_value,
-    parse_canonical,
+    parse_canonical_json,
+    try_canonicalise_record,
 )
 from shared.provenance.hash_rule import (
     MAX_DEPTH,
     format_record_id,
     get_filter_fields,
-    is_too_deep,
+    is_nested_too_deeply,
 )
 from shared.provenance.ports import ChainRecord
 from shared.provenance.signatures import MEMBER, SIGNED_AT
@@ -159,7 +159,7 @@ def build_damaged_record_error(sequence: int) -> WorkspaceError:
 
 def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     """Parse the canonical bytes of a stored record and add the property ``Hash``, as in replies."""
-    record: dict[str, Any] = parse_canonical(canonical)
+    record: dict[str, Any] = parse_canonical_json(canonical)
     record["Hash"] = stored_hash
     return record
 
@@ -169,7 +169,7 @@ def record_to_json(record: ChainRecord) -> bytes:
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
-def normalise_record(record: ChainRecord) -> ChainRecord | None:
+def try_normalise_record(record: ChainRecord) -> ChainRecord | None:
     """Convert a stored record to a form that all JSON parsers read equally.
 
     A record that already has such a form is returned unchanged; any other record is converted to canonical form. Return
@@ -180,12 +180,12 @@ def normalise_record(record: ChainRecord) -> ChainRecord | None:
         return None
     if _is_provably_unambiguous_json(record.canonical):
         return record
-    form = canonicalise_record(record.canonical)
+    form = try_canonicalise_record(record.canonical)
     return None if form is None else record._replace(canonical=form)
 
 
 def build_damaged_record_placeholder(record: ChainRecord) -> ChainRecord:
-    """Build a readable replacement of a damaged record: one for which :func:`normalise_record` returns None.
+    """Build a readable replacement of a damaged record: one for which :func:`try_normalise_record` returns None.
 
     The replacement has the properties ``Damaged`` (true), ``RecordID`` and ``Content`` (the stored text), and the
     stored Hash. The Hash does not match these properties.
@@ -204,7 +204,7 @@ def _is_provably_unambiguous_json(text: bytes) -> bool:
             return False
     except (TypeError, ValueError):
         return False
-    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not is_too_deep(value)
+    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not is_nested_too_deeply(value)
 
 
 def _select_event_properties(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,6 +217,6 @@ def _encode_user_id_suffix(user_id: str) -> bytes:
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 
 
-def _build_record_too_large_error(size: int) -> WorkspaceError:
-    detail = f"The record has {size} bytes in canonical form; the maximum is {MAX_RECORD_BYTES}."
+def _build_record_too_large_error(record_bytes: int) -> WorkspaceError:
+    detail = f"The record has {record_bytes} bytes in canonical form; the maximum is {MAX_RECORD_BYTES}."
     return WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

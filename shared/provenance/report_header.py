@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.notes import CheckpointContent
@@ -51,28 +51,35 @@ class ReportHeader:
     evidence: ChainEvidence | None
 
 
-def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_types: Sequence[str]) -> str:
+class Fact(NamedTuple):
+    """Line of a report: its label, and the value, which is printed as text."""
+
+    label: str
+    value: Any
+
+
+def render_header_html(header: ReportHeader, scope_key: str, entity_id: str, entity_types: Sequence[str]) -> str:
     """Render the facts about a report and its chain as HTML; if the chain is broken, a warning precedes them."""
     evidence = header.evidence
     is_broken = evidence is not None and evidence.verdict is not None and not evidence.verdict.is_valid
     facts = [
-        ("Workspace", f"{header.workspace_name} ({header.workspace_id})"),
-        ("Scope", scope_key),
-        ("Entity type", ", ".join(entity_types) or "unknown"),
-        ("Entity", entity_id),
-        ("Report created", f"{format_instant(header.created_at)} by {header.author_name} ({header.created_by})"),
+        Fact("Workspace", f"{header.workspace_name} ({header.workspace_id})"),
+        Fact("Scope", scope_key),
+        Fact("Entity type", ", ".join(entity_types) or "unknown"),
+        Fact("Entity", entity_id),
+        Fact("Report created", f"{format_instant(header.created_at)} by {header.author_name} ({header.created_by})"),
         *([] if evidence is None else _iterate_chain_facts(evidence)),
-        ("Time zone", "All times are UTC."),
+        Fact("Time zone", "All times are UTC."),
     ]
-    return f"{_BROKEN if is_broken else ''}<dl>{render_facts(facts)}</dl>"
+    return f"{_BROKEN if is_broken else ''}<dl>{render_facts_html(facts)}</dl>"
 
 
 _BROKEN: Final = '<p class="notice">Altered after it was recorded. Do not rely on these values.</p>'
 
 
-def _iterate_chain_facts(evidence: ChainEvidence) -> Iterable[tuple[str, str]]:
-    yield "Verification", _describe_verdict(evidence.verdict)
-    yield "Checkpoint", _describe_checkpoint(evidence)
+def _iterate_chain_facts(evidence: ChainEvidence) -> Iterable[Fact]:
+    yield Fact("Verification", _describe_verdict(evidence.verdict))
+    yield Fact("Checkpoint", _describe_checkpoint(evidence))
 
 
 def _describe_verdict(verdict: StoredVerdict | None) -> str:
@@ -105,6 +112,6 @@ def format_instant(instant: str) -> str:
     return f"{instant.removesuffix('Z').replace('T', ' ')} UTC"
 
 
-def render_facts(facts: Iterable[tuple[str, Any]]) -> str:
-    """Render names and values as an HTML description list."""
-    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts)
+def render_facts_html(facts: Iterable[Fact]) -> str:
+    """Render labels and values as an HTML description list."""
+    return "".join(f"<dt>{escape(label)}</dt><dd>{escape(str(value))}</dd>" for label, value in facts)

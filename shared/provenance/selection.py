@@ -47,7 +47,7 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
     Raises:
         WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED`` if the scope is missing or empty.
     """
-    _validate_scope(scope_key or "", QUERY_SCOPE_FIELD)
+    _require_valid_scope(scope_key or "", QUERY_SCOPE_FIELD)
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
 
 
@@ -81,7 +81,7 @@ def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: st
     """Add an error to ``faults`` if the scope is missing, empty or too long."""
     if faults.has_valid_fields(scope_field):
         with faults.collect_raised_error():
-            _validate_scope(scope_key or "", scope_field)
+            _require_valid_scope(scope_key or "", scope_field)
 
 
 def build_not_provisioned_error() -> WorkspaceError:
@@ -91,12 +91,12 @@ def build_not_provisioned_error() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 
-def _validate_scope(scope_key: str, field: str) -> None:
+def _require_valid_scope(scope_key: str, field_name: str) -> None:
     if not scope_key:
-        raise build_invalid_field_error(field, "is required and must not be empty", code="SCOPE_KEY_REQUIRED")
+        raise build_invalid_field_error(field_name, "is required and must not be empty", code="SCOPE_KEY_REQUIRED")
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
         # A longer scope could be written but would not fit in a query string.
-        raise build_invalid_field_error(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
+        raise build_invalid_field_error(field_name, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
 def parse_requested_sequence(body: Mapping[str, Any]) -> int | None:

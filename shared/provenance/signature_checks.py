@@ -6,7 +6,7 @@ This check is separate from the verification of records, because a signature con
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from shared.provenance.canonical import parse_if_canonical
+from shared.provenance.canonical import parse_json_if_canonical
 from shared.provenance.chain_verification import ChainFault
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
@@ -25,8 +25,8 @@ class _SignedDecision(NamedTuple):
     record_hash: object
 
 
-async def find_signature_hash_mismatch(
-    store: ChainStore, chain: ChainKey, first: int, last: int, runtime: Runtime
+async def find_signature_hash_fault(
+    store: ChainStore, chain: ChainKey, first_sequence: int, last_sequence: int, runtime: Runtime
 ) -> ChainFault | None:
     """Return the fault of the first signature whose hash differs from the hash of the decided amendment.
 
@@ -35,16 +35,16 @@ async def find_signature_hash_mismatch(
     Args:
         store: store of the chain, whose records are verified already.
         chain: key of a scope's chain of amendments.
-        first: sequence number of the first signed decision.
-        last: sequence number of the last signed decision.
+        first_sequence: sequence number of the first signed decision.
+        last_sequence: sequence number of the last signed decision.
         runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    after = first - 1
-    while after < last:
-        page = await store.read(chain, after, limit=min(_PAGE_RECORDS, last - after), max_bytes=_PAGE_BYTES)
+    after = first_sequence - 1
+    while after < last_sequence:
+        page = await store.read(chain, after, limit=min(_PAGE_RECORDS, last_sequence - after), max_bytes=_PAGE_BYTES)
         if not page.records:
             return None
         known = {format_record_id(record.sequence): record.hash for record in page.records}
@@ -63,7 +63,7 @@ def _list_signed_decisions(records: Sequence[ChainRecord]) -> list[_SignedDecisi
 
 def _iterate_signed_decisions(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
     for record in records:
-        content = parse_if_canonical(record.canonical)
+        content = parse_json_if_canonical(record.canonical)
         if type(content) is dict and is_signed_decision(content):
             signature = content[MEMBER]
             named = signature.get(RECORD_HASH) if isinstance(signature, dict) else None
@@ -76,15 +76,15 @@ def is_signed_decision(content: Mapping[str, object]) -> bool:
 
 
 async def _find_amendment_hash(
-    store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]
+    store: ChainStore, chain: ChainKey, amendment_id: object, known_hashes: Mapping[str, str]
 ) -> str | None:
     """Return the stored hash of the amendment with this RecordID; None if the amendment does not exist.
 
-    ``known`` has hashes of records that are already read, by RecordID.
+    ``known_hashes`` has hashes of records that are already read, by RecordID.
     """
-    if isinstance(amendment, str) and amendment in known:
-        return known[amendment]
-    sequence = sequence_from_record_id(amendment)
+    if isinstance(amendment_id, str) and amendment_id in known_hashes:
+        return known_hashes[amendment_id]
+    sequence = sequence_from_record_id(amendment_id)
     if not sequence:
         return None
     page = await store.read(chain, sequence - 1, limit=1, max_bytes=1)

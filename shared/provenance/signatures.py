@@ -103,7 +103,7 @@ def build_signature_required_error() -> WorkspaceError:
     return build_invalid_field_error(REQUEST_MEMBER, "is required for this decision", code="SIGNATURE_REQUIRED")
 
 
-def read_signature(content: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def find_signature_in_content(content: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the signature in the content of a decision's record; None if the record has none."""
     signature = content.get(MEMBER)
     return signature if isinstance(signature, dict) else None

@@ -42,8 +42,8 @@ class SignedRoots:
         self._runtime = runtime
         self._verified: OrderedDict[str, tuple[float, SignedRoot]] = OrderedDict()
 
-    async def load(self, chain: ChainKey, size: int) -> SignedRoot:
-        """Return the checkpoint of a chain's first ``size`` records, with the COSE signature over its Merkle root.
+    async def load(self, chain: ChainKey, tree_size: int) -> SignedRoot:
+        """Return the checkpoint of a chain's first ``tree_size`` records, with the COSE signature over its Merkle root.
 
         If there is no such signature yet, it is made and stored now.
 
@@ -52,24 +52,24 @@ class SignedRoots:
                 ``CHECKPOINT_REFUSED`` if the checkpoint or its signature is not trusted; UNAVAILABLE if a store or the
                 key does not respond.
         """
-        name = build_checkpoint_name(chain, size)
+        name = build_checkpoint_name(chain, tree_size)
         cached = self._verified.get(name)
         if cached is not None and self._runtime.monotonic() < cached[0]:
             return cached[1]
-        stored = await self._checkpoints.find(chain, size)
+        stored = await self._checkpoints.find_by_size(chain, tree_size)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "No checkpoint of the chain has this size.")
         try:
-            checkpoint = await self._checkpoints.open_checkpoint(chain, stored)
+            checkpoint = await self._checkpoints.verify_and_parse_checkpoint(chain, stored)
             signature = await self._checkpoints.signatures.load_or_create(name, checkpoint)
         except NoteError as error:
             detail = "The stored checkpoint, or its signature for receipts, is not from this workspace's key."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
         return self._cache_root(name, SignedRoot(checkpoint, signature))
 
-    def _cache_root(self, name: str, root: SignedRoot) -> SignedRoot:
-        self._verified[name] = self._runtime.monotonic() + FRESH_SECONDS, root
-        self._verified.move_to_end(name)
+    def _cache_root(self, checkpoint_name: str, root: SignedRoot) -> SignedRoot:
+        self._verified[checkpoint_name] = self._runtime.monotonic() + FRESH_SECONDS, root
+        self._verified.move_to_end(checkpoint_name)
         while len(self._verified) > CACHED_ROOTS:
             self._verified.popitem(last=False)
         return root

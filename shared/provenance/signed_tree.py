@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_reading import verify_sequentially
+from shared.provenance.chain_reading import verify_records_sequentially
 from shared.provenance.chain_verification import ChainVerification, read_content_time
 from shared.provenance.hash_rule import (
-    compute_digest,
     compute_genesis_hash,
+    compute_record_hash,
     describe_invalid_time,
     format_record_id,
     is_record_time,
@@ -59,18 +59,25 @@ class SignedTree:
 
 
 async def extend_signed_tree(
-    store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str, *, runtime: Runtime
+    store: ChainStore,
+    chain: ChainKey,
+    workspace_id: str,
+    covered: SignedTree,
+    tip: Tip,
+    latest_time: str,
+    *,
+    runtime: Runtime,
 ) -> SignedTree:
     """Verify the records after those of a signed tree, up to the chain's last record (tip); return the extended tree.
 
     Args:
         store: store of the chain.
         chain: chain of the tree.
-        workspace: the workspace's id.
+        workspace_id: the workspace's id.
         covered: tree of the last checkpoint, with fewer leaves than the chain has records; the record of its last leaf
             must not have changed.
         tip: number and hash of the chain's last record, which is the last leaf of the extended tree.
-        until: latest time that a record may have, in the format of records.
+        latest_time: latest time that a record may have, in the format of records.
         runtime: source of worker threads.
 
     Raises:
@@ -79,16 +86,16 @@ async def extend_signed_tree(
     """
     tree = covered.build_full_tree()
     verification = ChainVerification(
-        compute_genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
+        compute_genesis_hash(workspace_id, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
     )
     if tree.size:
         verification.last_hash, verification.time = (
             covered.last_hash,
             await _read_last_covered_time(store, chain, covered),
         )
-    await verify_sequentially(store, chain, verification, tip.sequence - 1, runtime=runtime)
+    await verify_records_sequentially(store, chain, verification, tip.sequence - 1, runtime=runtime)
     before = CompactRange(verification.tree.size, [*verification.tree.nodes])
-    await verify_sequentially(store, chain, verification, tip.sequence, runtime=runtime)
+    await verify_records_sequentially(store, chain, verification, tip.sequence, runtime=runtime)
     if (
         verification.fault
         or verification.fork
@@ -98,7 +105,7 @@ async def extend_signed_tree(
         fault = verification.fault or verification.fork
         reason = fault.reason if fault else "the records differ from the head item of the chain"
         raise build_checkpoint_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
-    if verification.time > until:
+    if verification.time > latest_time:
         raise build_checkpoint_refused_error(
             f"The checkpoint was not signed: the time of record {format_record_id(verification.sequence)} is more than "
             "an hour ahead of this host's clock."
@@ -115,7 +122,7 @@ async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: S
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
-    if record is None or (record.sequence, record.hash, compute_digest(record.canonical)) != (
+    if record is None or (record.sequence, record.hash, compute_record_hash(record.canonical)) != (
         place,
         covered.last_hash,
         covered.last_hash,

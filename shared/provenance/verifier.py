@@ -6,12 +6,12 @@ The rules for records are in ``chain_verification``, which has no I/O.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
-from shared.provenance.canonical import canonicalise_record, parse_if_canonical
+from shared.provenance.canonical import parse_json_if_canonical, try_canonicalise_record
 from shared.provenance.chain_verification import (
     ChainFault,
     ChainVerification,
@@ -20,14 +20,14 @@ from shared.provenance.chain_verification import (
 )
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
-from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphan_fault
+from shared.provenance.hash_rule import compute_genesis_hash, compute_record_hash, format_record_id
+from shared.provenance.head_checks import find_future_time_fault, find_head_time_fault, find_orphan_fault
 from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Target, Tip
-from shared.provenance.records import build_damaged_record_placeholder, normalise_record, parse_record
-from shared.provenance.signature_checks import find_signature_hash_mismatch
+from shared.provenance.records import build_damaged_record_placeholder, parse_record, try_normalise_record
+from shared.provenance.signature_checks import find_signature_hash_fault
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
 
@@ -65,7 +65,7 @@ class ChainVerdict:
     record: Mapping[str, Any] | None = None
     recomputed_hash: str | None = None
 
-    def to_reply(self, chain: ChainKey) -> dict[str, Any]:
+    def to_reply_json(self, chain: ChainKey) -> dict[str, Any]:
         """Convert the result of a verification to the JSON object of the API's reply."""
         return {
             "Valid": self.valid,
@@ -108,6 +108,13 @@ class VerificationRun:
     end: int
 
 
+class _OpenedCheckpoint(NamedTuple):
+    """Content of a trusted checkpoint, or the reason why it is not trusted; neither if the chain has no checkpoint."""
+
+    content: CheckpointContent | None = None
+    error: NoteError | None = None
+
+
 class ChainVerifier:
     """Verifies stored audit chains.
 
@@ -140,14 +147,14 @@ class ChainVerifier:
         self._parallel = parallel
         self._runtime = runtime
 
-    async def verify(self, chain: ChainKey, requested: int | None = None) -> ChainVerdict:
+    async def verify(self, chain: ChainKey, requested_sequence: int | None = None) -> ChainVerdict:
         """Verify a chain from its genesis hash to its last record (tip), and store the result.
 
         The cached subtree roots of a valid chain are then repaired, if the time limit allows it.
 
         Args:
             chain: chain to verify; a chain that does not exist is valid and empty.
-            requested: sequence number of a record whose digest is recomputed, too; None for no record.
+            requested_sequence: sequence number of a record whose digest is recomputed, too; None for no record.
 
         Raises:
             WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the requested record does not exist; TIMEOUT
@@ -155,7 +162,7 @@ class ChainVerifier:
         """
         try:
             async with asyncio.timeout(self._seconds) as limit:
-                record = None if requested is None else await self._read_record(chain, requested)
+                record = None if requested_sequence is None else await self._require_record(chain, requested_sequence)
                 run = await self.start(chain)
                 verdict = await self._verify_chain_and_store_result(run, record)
         except TimeoutError:
@@ -168,7 +175,7 @@ class ChainVerifier:
             _LOG.warning("the subtree roots of a chain could not be checked in time", extra=fields(target=chain.target))
         return verdict
 
-    async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord:
+    async def _require_record(self, chain: ChainKey, sequence: int) -> ChainRecord:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         if not page.records or page.records[0].sequence != sequence:
             raise WorkspaceError(
@@ -177,7 +184,7 @@ class ChainVerifier:
         return page.records[0]
 
     async def _verify_chain_and_store_result(self, run: VerificationRun, record: ChainRecord | None) -> ChainVerdict:
-        await self.advance(run, run.end)
+        await self.verify_next_records_and_check_end(run, run.end)
         verdict = await self.finish(run)
         await self._store_result(run, verdict)
         if record is None:
@@ -199,7 +206,7 @@ class ChainVerifier:
     async def start(self, chain: ChainKey) -> VerificationRun:
         """Start a verification that has no time limit.
 
-        Continue it with :meth:`advance`, and end it with :meth:`finish`.
+        Continue it with :meth:`verify_next_records_and_check_end`, and end it with :meth:`finish`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond.
@@ -208,7 +215,7 @@ class ChainVerifier:
         # In this order, appends during the reads cannot make a checkpoint newer than the head item, or the head item
         # newer than the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
-        content, error = await self._open_checkpoint(chain, newest)
+        content, error = await self._verify_checkpoint_or_get_error(chain, newest)
         tip = await self._store.read_tip(chain)
         verification = ChainVerification(
             compute_genesis_hash(await self._workspace(), chain.target, chain.scope_key), content.size if content else 0
@@ -222,18 +229,18 @@ class ChainVerifier:
         end = tip.sequence if misplaced is None else min(tip.sequence, misplaced - 1)
         return VerificationRun(chain, started_at, newest, content, error, tip, verification, misplaced, end)
 
-    async def advance(self, run: VerificationRun, records: int) -> bool:
+    async def verify_next_records_and_check_end(self, run: VerificationRun, max_records: int) -> bool:
         """Verify the next records of a chain; return True after the last record, or after a fault.
 
         Args:
             run: verification from :meth:`start`.
-            records: maximum number of records to verify; after a gap in the chain, more records are read.
+            max_records: maximum number of records to verify; after a gap in the chain, more records are read.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         before = run.verification.sequence
-        last = min(run.end, before + records)
+        last = min(run.end, before + max_records)
         await verify_records_up_to(
             self._store, run.chain, run.verification, last, self._parallel, runtime=self._runtime
         )
@@ -252,9 +259,9 @@ class ChainVerifier:
             WorkspaceError: UNAVAILABLE if a store does not respond.
         """
         chain, verification = run.chain, run.verification
-        fault = await self._find_fork_fault(chain, verification, verification.fault) or await find_future_timestamps(
-            self._store, chain, verification, self._runtime.now()
-        )
+        fault = await self._convert_to_fork_fault_if_fork(
+            chain, verification, verification.fault
+        ) or await find_future_time_fault(self._store, chain, verification, self._runtime.now())
         fault = fault or await self._find_fault_at_end(chain, verification, run.tip, run.misplaced)
         forked = verification.fork is not None or (fault is not None and fault.is_fork)
         fault = (
@@ -262,7 +269,7 @@ class ChainVerifier:
             or verification.fork
             or _find_checkpoint_fault(verification, run.newest, run.checkpoint_content, run.error)
         )
-        fault = fault or await find_head_time_mismatch(self._store, chain, run.tip, self._runtime)
+        fault = fault or await find_head_time_fault(self._store, chain, run.tip, self._runtime)
         fault = fault or await self._find_signature_fault(chain, verification)
         empty = not verification.sequence and fault is None
         if fault is not None:
@@ -271,7 +278,7 @@ class ChainVerifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        return _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
+        return _build_verdict(fault, empty=empty, forked=forked, record_count=verification.sequence)
 
     async def repair_subtree_roots(self, run: VerificationRun, verdict: ChainVerdict) -> None:
         """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong.
@@ -287,7 +294,7 @@ class ChainVerifier:
         if signed is None or self._checkpoints is None or not verdict.chain_valid:
             return
         try:
-            await self._checkpoints.trees.repair_roots(run.chain, signed.size, signed.root)
+            await self._checkpoints.trees.try_repair_roots(run.chain, signed.size, signed.root)
         except WorkspaceError:
             _LOG.warning("the subtree roots of a chain could not be checked", exc_info=True)
 
@@ -295,19 +302,19 @@ class ChainVerifier:
         first, last = verification.signed
         if not first or chain.target is not Target.DOMAIN_AMENDMENTS:
             return None
-        return await find_signature_hash_mismatch(self._store, chain, first, last, self._runtime)
+        return await find_signature_hash_fault(self._store, chain, first, last, self._runtime)
 
-    async def _open_checkpoint(
+    async def _verify_checkpoint_or_get_error(
         self, chain: ChainKey, newest: StoredCheckpoint | None
-    ) -> tuple[CheckpointContent | None, NoteError | None]:
+    ) -> _OpenedCheckpoint:
         if newest is None or self._checkpoints is None:
-            return None, None
+            return _OpenedCheckpoint()
         try:
-            return await self._checkpoints.open_checkpoint(chain, newest), None
+            return _OpenedCheckpoint(await self._checkpoints.verify_and_parse_checkpoint(chain, newest))
         except NoteError as error:
-            return None, error
+            return _OpenedCheckpoint(error=error)
 
-    async def _find_fork_fault(
+    async def _convert_to_fork_fault_if_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
         """Return the fault of a fork if the faulty record has the same PreviousHash as a valid record.
@@ -326,15 +333,18 @@ class ChainVerifier:
         return fault
 
     async def _find_fault_at_end(
-        self, chain: ChainKey, verification: ChainVerification, tip: Tip, misplaced: int | None
+        self, chain: ChainKey, verification: ChainVerification, tip: Tip, sequence_after_misplaced: int | None
     ) -> ChainFault | None:
         """Return the first fault at the end of a chain, or None.
 
         This method checks the head item, records after the last record that it states, misplaced records (with an
         invalid sequence number), and orphans (records that no head item includes).
         """
-        if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
-            return _build_misplaced_record_fault(misplaced)
+        if (
+            sequence_after_misplaced is not None
+            and verification.sequence + 1 == sequence_after_misplaced <= tip.sequence
+        ):
+            return _build_misplaced_record_fault(sequence_after_misplaced)
         if verification.sequence < tip.sequence:
             missing = format_record_id(verification.sequence + 1)
             return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
@@ -342,7 +352,7 @@ class ChainVerifier:
             last = format_record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
         beyond = await self._find_fault_beyond_head(chain, verification)
-        if beyond is None and misplaced is not None:
+        if beyond is None and sequence_after_misplaced is not None:
             return _build_misplaced_record_fault(tip.sequence + 1)
         return beyond or await find_orphan_fault(self._store, chain, verification.genesis, tip)
 
@@ -358,7 +368,7 @@ class ChainVerifier:
         head = (await self._store.read_tip(chain)).sequence
         beyond_head = [record for record in page.records if record.sequence > head]
         for record in beyond_head[:MAX_BRANCHES]:
-            fault = await self._find_fork_fault(
+            fault = await self._convert_to_fork_fault_if_fork(
                 chain, verification, _build_fault_beyond_head(record, verification.last_hash)
             )
             if fault is not None and fault.is_fork:
@@ -369,8 +379,8 @@ class ChainVerifier:
         return _build_fault_beyond_head(beyond_head[0], verification.last_hash)
 
 
-def _build_misplaced_record_fault(following: int) -> ChainFault:
-    here = format_record_id(following)
+def _build_misplaced_record_fault(following_sequence: int) -> ChainFault:
+    here = format_record_id(following_sequence)
     return ChainFault(here, f"a record with an invalid sequence number is stored before {here}")
 
 
@@ -380,7 +390,7 @@ def _build_fault_beyond_head(record: ChainRecord, last_hash: str) -> ChainFault:
     The fault contains the record's PreviousHash if the record is possibly part of a fork.
     """
     here = format_record_id(record.sequence)
-    value = parse_if_canonical(record.canonical)
+    value = parse_json_if_canonical(record.canonical)
     predecessor = value.get("PreviousHash") if type(value) is dict else None
     branch = predecessor if isinstance(predecessor, str) and predecessor != last_hash else ""
     return ChainFault(here, f"{here} is past the end of the chain according to the head item", branch, record.hash)
@@ -428,8 +438,8 @@ def _find_checkpoint_fault(
     return None
 
 
-def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count: int) -> ChainVerdict:
-    records = "1 record" if count == 1 else f"{count} records"
+def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, record_count: int) -> ChainVerdict:
+    records = "1 record" if record_count == 1 else f"{record_count} records"
     reason = fault.reason if fault else "nothing to check" if empty else f"{records}, all sound"
     return ChainVerdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 
@@ -440,12 +450,12 @@ def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdi
     The record is valid if its Hash is the digest of its canonical form. A record without a canonical form is not valid,
     and the verdict contains a placeholder for it, as queries do.
     """
-    form = canonicalise_record(record.canonical)
-    recomputed = None if form is None else compute_digest(form)
+    form = try_canonicalise_record(record.canonical)
+    recomputed = None if form is None else compute_record_hash(form)
     valid = recomputed == record.hash
     reason = verdict.reason
     if verdict.chain_valid and not valid:
         reason = f"{format_record_id(record.sequence)} does not match its stored Hash"
-    normalized = normalise_record(record) or build_damaged_record_placeholder(record)
+    normalized = try_normalise_record(record) or build_damaged_record_placeholder(record)
     reply_record = parse_record(normalized.canonical, normalized.hash)
     return replace(verdict, reason=reason, valid=valid, record=reply_record, recomputed_hash=recomputed)

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from shared.provenance.chain_reading import verify_sequentially
+from shared.provenance.chain_reading import verify_records_sequentially
 from shared.provenance.chain_verification import ChainVerification, read_content_time
 from shared.provenance.hash_rule import is_record_time
 from shared.provenance.ports import ChainKey, ChainStore
@@ -132,7 +132,7 @@ async def verify_window(store: ChainStore, request: WindowRequest, runtime: Runt
     if not is_record_time(since):
         return WindowResult()
     verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)
-    await verify_sequentially(store, request.chain, verification, request.last, runtime=runtime)
+    await verify_records_sequentially(store, request.chain, verification, request.last, runtime=runtime)
     if verification.sequence != request.last or verification.fault or verification.fork:
         return WindowResult()
     nodes = tuple(node.hex() for node in verification.tree.nodes)

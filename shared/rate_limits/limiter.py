@@ -133,7 +133,7 @@ class RateLimiter:
                 ),
             )
         usage.used += 1
-        usage.used_until = self._read_unix_time()
+        usage.used_until = self._read_unix_seconds()
         return RateLimitDecision(self._build_rate_limit_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
@@ -149,17 +149,21 @@ class RateLimiter:
 
     def _has_clock_jumped_since_lease(self, usage: _PrincipalUsage) -> bool:
         """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
-        difference = self._read_unix_time() - self._runtime.monotonic()
+        difference = self._read_unix_seconds() - self._runtime.monotonic()
         return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
 
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Lease a new slice, and another one if the wall clock was set while the store processed the request."""
-        lease = await self._lease_slice(principal, usage, budget)
-        return await self._lease_slice(principal, usage, budget) if self._has_clock_jumped_since_lease(usage) else lease
+        lease = await self._lease_budget_slice(principal, usage, budget)
+        return (
+            await self._lease_budget_slice(principal, usage, budget)
+            if self._has_clock_jumped_since_lease(usage)
+            else lease
+        )
 
-    async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
+    async def _lease_budget_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         start = self._runtime.monotonic()
-        clock_difference = self._read_unix_time() - start
+        clock_difference = self._read_unix_seconds() - start
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -173,16 +177,16 @@ class RateLimiter:
             budget=budget.requests,
         )
         try:
-            lease, ends = await self._store.lease_budget_slice(request, self._read_unix_time), start + LEASE_SECONDS
+            lease, ends = await self._store.lease_budget_slice(request, self._read_unix_seconds), start + LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
-            lease = _build_local_lease(budget, self._read_unix_time() + OUTAGE_SECONDS)
+            lease = _build_local_lease(budget, self._read_unix_seconds() + OUTAGE_SECONDS)
             ends = self._runtime.monotonic() + OUTAGE_SECONDS
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
         if not lease.granted:
-            ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._read_unix_time())
+            ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._read_unix_seconds())
         usage.lease, usage.used, usage.ends = lease, 0, ends
         # Not sooner: until here, requests see the previous slice, which has ended if the clock was set.
         usage.clock_difference = clock_difference
@@ -192,7 +196,7 @@ class RateLimiter:
         lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
-        seconds = math.ceil(lease.frees_at - self._read_unix_time())
+        seconds = math.ceil(lease.frees_at - self._read_unix_seconds())
         # At most one window, because clients expect that. Requests of another instance in the current second may
         # count for one second longer.
         return RateLimitState(
@@ -207,7 +211,7 @@ class RateLimiter:
             usage = self._usages[principal] = _PrincipalUsage()
         return usage
 
-    def _read_unix_time(self) -> float:
+    def _read_unix_seconds(self) -> float:
         """Return the current time in seconds since 1970."""
         return self._runtime.now().timestamp()
 
@@ -219,10 +223,10 @@ class RateLimiter:
         }
 
 
-def _build_local_lease(budget: Budget, valid_until: float) -> Lease:
+def _build_local_lease(budget: Budget, frees_at_unix_seconds: float) -> Lease:
     """Build a slice for an outage of the store: the whole budget, which is not shared with other instances."""
-    return Lease("", budget.requests, 0, 0, valid_until)
+    return Lease("", budget.requests, 0, 0, frees_at_unix_seconds)
 
 
-def _build_rate_limit_error(detail: str, retry_after: int) -> WorkspaceError:
-    return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after)
+def _build_rate_limit_error(detail: str, retry_after_seconds: int) -> WorkspaceError:
+    return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after_seconds)

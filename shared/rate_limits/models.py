@@ -26,7 +26,7 @@ FREE: Final = Budget(60, 5)
 PRO: Final = Budget(600, 20)
 
 
-def get_budget(catalog: Catalog) -> Budget:
+def get_rate_limit_budget(catalog: Catalog) -> Budget:
     """Return the rate limits of each principal of a workspace.
 
     The tier determines the limits; an Enterprise workspace without configured limits has the limits of the tier Pro.

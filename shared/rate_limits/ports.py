@@ -53,14 +53,14 @@ class Lease:
 class LeaseStore(Protocol):
     """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         """Give the unused requests of the instance's last slice back to the budget and lease a new slice, atomically.
 
         Args:
             request: use of the last slice, and the wanted size of the new one.
-            read_time: returns the current time, in seconds since the epoch. The store calls it at the moment when it
-                changes the leases, because it shortens every stored lease that ends too late for this time (after the
-                clock was set back). A time that was read before a wait, in which the clock was set forward, would be
-                too early: the store would also shorten the leases that other instances got during the wait.
+            read_unix_seconds: returns the current time, in seconds since the epoch. The store calls it at the moment
+                when it changes the leases, because it shortens every stored lease that ends too late for this time
+                (after the clock was set back). A time that was read before a wait, in which the clock was set forward,
+                would be too early: the store would also shorten the leases that other instances got during the wait.
         """
         ...

@@ -97,7 +97,7 @@ def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
         raise WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", detail, retryAfter=seconds)
 
 
-def add_stale_sign_in_refusal(
+def add_stale_sign_in_refusal_if_not_locked_out(
     attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
 ) -> MemberAttempts | None:
     """Record that a token was refused because its sign-in is not recent; the first refusal of a token does not count.
@@ -112,11 +112,13 @@ def add_stale_sign_in_refusal(
         The attempts including this one; None if nothing changes, because the member is locked out already.
     """
     if token_id in attempts.challenged:
-        return add_refused_attempt(attempts, at, append_id)
+        return add_refused_attempt_if_not_locked_out(attempts, at, append_id)
     return replace(attempts, challenged=(*attempts.challenged[1 - _REMEMBERED_TOKENS :], token_id))
 
 
-def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> MemberAttempts | None:
+def add_refused_attempt_if_not_locked_out(
+    attempts: MemberAttempts, at: datetime, append_id: str
+) -> MemberAttempts | None:
     """Record a refused attempt to sign; the fifth within 15 minutes locks the member out for 15 minutes.
 
     Args:
@@ -136,7 +138,7 @@ def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) 
     return replace(attempts, times=(), locked_until=at + WINDOW, pending=(*attempts.pending, event))
 
 
-def remove_reported_lock_out(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
+def remove_reported_lock_out_if_present(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
     """Remove a reported lock-out from the list ``pending``; return None if the list does not contain it.
 
     ``append_id`` is the id of its audit event.

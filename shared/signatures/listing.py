@@ -1,6 +1,6 @@
 """List of all signatures of the workspace, and its index, which is derived from the audit chains.
 
-A run of :meth:`SignatureList.index_new_signatures` adds the signatures of new records to the index. It also adds
+A run of :meth:`SignatureList.try_index_new_signatures` adds the signatures of new records to the index. It also adds
 signatures that interrupted runs have missed, and signatures that were stored before the index existed. Signatures of
 records whose content does not match the stored hash are not added. If the end of a chain was replaced, for instance
 after a repair, the signatures of the chain are indexed again.
@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from shared.catalog.query_hash import compute_query_hash
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.decisions import parse_verified_content
+from shared.provenance.decisions import parse_content_if_verified
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
-from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, read_signature
+from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, find_signature_in_content
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.ports import IndexedSignature, IndexProgress, SignatureFilter, SignatureIndex
 from shared.timestamps import LONGEST_SETBACK, format_rfc3339, parse_rfc3339
@@ -78,45 +78,45 @@ class SignatureList:
         self._progress: dict[ChainKey, IndexProgress] = {}
         self._indexing = asyncio.Lock()
 
-    async def list_signatures(self, signature_filter: SignatureFilter, after: str, limit: int) -> SignaturePage:
+    async def list_signatures(self, signature_filter: SignatureFilter, after_place: str, limit: int) -> SignaturePage:
         """Add the signatures of new records to the index; return a page of the signatures, newest first.
 
         Args:
             signature_filter: conditions on the signatures.
-            after: ``place`` of the last signature on the previous page; empty for the first page.
+            after_place: ``place`` of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``SIGNATURES_UNAVAILABLE`` while many existing records are added to the index;
                 UNAVAILABLE if a store does not respond.
         """
-        if not await self.index_new_signatures(INDEX_SECONDS):
+        if not await self.try_index_new_signatures(INDEX_SECONDS):
             detail = "Signatures of existing records are being indexed; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail, retryAfter=10)
-        found = await self._index.list_signatures(signature_filter, after, limit + 1)
+        found = await self._index.list_signatures(signature_filter, after_place, limit + 1)
         return SignaturePage(found[:limit], len(found) > limit)
 
-    async def index_new_signatures(self, seconds: float) -> bool:
+    async def try_index_new_signatures(self, max_seconds: float) -> bool:
         """Add the signatures of new records to the index; return False if the time limit was reached.
 
         Args:
-            seconds: time limit in seconds.
+            max_seconds: time limit in seconds.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run continues.
         """
-        deadline = self._runtime.monotonic() + seconds
+        deadline = self._runtime.monotonic() + max_seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max_seconds):
                 await self._indexing.acquire()
         except TimeoutError:
             return False
         try:
-            return await self._index_until(deadline)
+            return await self._try_index_until(deadline)
         finally:
             self._indexing.release()
 
-    async def _index_until(self, deadline: float) -> bool:
+    async def _try_index_until(self, deadline_seconds: float) -> bool:
         """Add the signatures of new records to the index; return False if the deadline was reached."""
         started = self._runtime.now()
         complete_to = await self._index.read_index_end_time()
@@ -125,14 +125,14 @@ class SignatureList:
             # The clocks may have been set back and forward since then, so a new record can have an earlier time.
             since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
         async for chain, tip in self._chains.iterate_tips(since, tuple(_DECISIONS)):
-            if not await self._index_chain(chain, tip, deadline):
+            if not await self._try_index_chain(chain, tip, deadline_seconds):
                 return False
         if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
             # A write in each run would cost more than comparing a few chains again.
             await self._index.save_index_end_time(format_rfc3339(started))
         return True
 
-    async def _index_chain(self, chain: ChainKey, tip: Tip, deadline: float) -> bool:
+    async def _try_index_chain(self, chain: ChainKey, tip: Tip, deadline_seconds: float) -> bool:
         """Add the signatures of a chain, up to its last record (tip), to the index.
 
         Return False if the deadline was reached before the last record. The deadline is a time of the monotonic clock.
@@ -145,9 +145,9 @@ class SignatureList:
             await self._index.remove_signatures(chain, progress)
             progress = IndexProgress()
         while progress.sequence < last.sequence:
-            if self._runtime.monotonic() > deadline:
+            if self._runtime.monotonic() > deadline_seconds:
                 return False
-            progress, found = await self._read_signatures(chain, progress.sequence, last)
+            progress, found = await self._read_progress_and_signatures(chain, progress.sequence, last)
             await self._index.add_signatures(chain, found, progress)
         self._progress[chain] = last
         return True
@@ -158,17 +158,17 @@ class SignatureList:
             return True
         return list(await self._chains.read_hashes(chain, progress.sequence - 1, limit=1)) == [progress.hash]
 
-    async def _read_signatures(
-        self, chain: ChainKey, after: int, last: IndexProgress
+    async def _read_progress_and_signatures(
+        self, chain: ChainKey, after_sequence: int, last: IndexProgress
     ) -> tuple[IndexProgress, list[IndexedSignature]]:
-        """Search the records of a chain after number ``after``, at most up to ``last``, for signatures.
+        """Search the records of a chain after number ``after_sequence``, at most up to ``last``, for signatures.
 
         Return the record up to which all records were searched, and the signatures that were found.
         """
         end = last
         records: list[ChainRecord] = []
         for equal in _DECISIONS[chain.target]:
-            filters = Filters(equal=equal, from_sequence=after + 1, to_sequence=end.sequence)
+            filters = Filters(equal=equal, from_sequence=after_sequence + 1, to_sequence=end.sequence)
             page = await self._chains.scan(
                 chain, filters, newest_first=False, limit=_PAGE_RECORDS, max_bytes=_PAGE_BYTES
             )
@@ -189,7 +189,7 @@ def _iterate_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iter
         if chain.target is Target.PLATFORM_CONFIG and not record.append_id.startswith(SIGNED_EVENT):
             # A member can write an event that looks like a signed decision.
             continue
-        content = parse_verified_content(record)
+        content = parse_content_if_verified(record)
         signature = None if content is None else find_signature(chain.target, content)
         if signature is None:
             continue
@@ -214,7 +214,7 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
         content: content of the decision's record.
     """
     if target is Target.DOMAIN_AMENDMENTS:
-        signed = read_signature(content) if "AmendmentID" in content else None
+        signed = find_signature_in_content(content) if "AmendmentID" in content else None
         return signed if signed is not None and _is_complete_signature(signed) else None
     state = content.get("AfterState")
     if content.get("EntityType") != "WarmQuery" or not isinstance(state, dict):

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 from shared.provenance.ports import ChainKey
 
-type Value = dict[str, Any]
-"""Value in the store, as a JSON object."""
+type AttemptsJson = dict[str, Any]
+"""JSON object of a member's refused attempts to sign (``MemberAttempts``)."""
 
-type Change = Callable[[Value | None], Value | None]
-"""Function from the stored value (None if there is none) to the new value, or to None for no change.
+type SignInUseJson = dict[str, Any]
+"""JSON object of the use of a sign-in (``SignInUse``)."""
+
+type Change[J] = Callable[[J | None], J | None]
+"""Function from the stored JSON object (None if there is none) to the new object, or to None for no change.
 
 It can be called several times. Its exceptions are raised to the caller, and nothing is changed.
 """
@@ -24,18 +27,18 @@ class SignatureStore(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def read_refused_attempts(self, member: str) -> Value | None:
+    async def find_refused_attempts(self, member_id: str) -> AttemptsJson | None:
         """Read the refused attempts of a member to sign; None if there are none."""
         ...
 
-    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
+    async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
         """Replace the stored attempts of a member by the result of ``change``; return the attempts after the change.
 
         The attempts are a JSON object whose property ``pending`` is a list.
         """
         ...
 
-    async def list_unreported_lockouts(self) -> Sequence[Value]:
+    async def list_attempts_with_unreported_lock_outs(self) -> Sequence[AttemptsJson]:
         """Return the refused attempts of each member who has a lock-out that is not reported yet.
 
         The property ``pending`` of the attempts lists these lock-outs. They must be reported to the audit log and to
@@ -43,11 +46,13 @@ class SignatureStore(Protocol):
         """
         ...
 
-    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:
+    async def change_sign_in_use(
+        self, sign_in_name: str, change: Change[SignInUseJson], at: datetime
+    ) -> SignInUseJson | None:
         """Replace the stored use of a sign-in by the result of ``change``; return the use after the change.
 
         Args:
-            name: hash that identifies the sign-in.
+            sign_in_name: hash that identifies the sign-in.
             change: receives the stored use (None if there is none) and returns the new use, or None for no change. It
                 can be called again after a concurrent change; its exceptions are raised to the caller.
             at: current time; uses that were last changed more than a day before may be deleted.
@@ -98,17 +103,21 @@ class SignatureFilter:
     end: str = ""
 
 
+type RecordTime = str
+"""Time in the format of records: RFC 3339 in UTC."""
+
+
 class SignatureIndex(Protocol):
     """Index of all signatures of the workspace, derived from the audit chains.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def read_index_end_time(self) -> str:
+    async def read_index_end_time(self) -> RecordTime:
         """Return the time up to which the signatures of all chains are indexed; empty before the first complete run."""
         ...
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_index_end_time(self, time: RecordTime) -> None:
         """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 
@@ -133,13 +142,13 @@ class SignatureIndex(Protocol):
         ...
 
     async def list_signatures(
-        self, signature_filter: SignatureFilter, after: str, limit: int
+        self, signature_filter: SignatureFilter, after_place: str, limit: int
     ) -> Sequence[IndexedSignature]:
         """Return the indexed signatures that match a filter, newest first.
 
         Args:
             signature_filter: conditions on the signatures.
-            after: ``place`` of the last signature on the previous page; empty for the first page.
+            after_place: ``place`` of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
         """
         ...

@@ -108,7 +108,9 @@ class SignInRegistry:
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            before = await self._change_sign_in_use(sign_in_name, _build_claim_function(use, abandoned, at))
+            before = await self._change_sign_in_use_and_get_previous(
+                sign_in_name, _build_claim_function(use, abandoned, at)
+            )
             if before is None or before.append_id in (append_id, abandoned):
                 return
             if before.is_decided:
@@ -120,7 +122,7 @@ class SignInRegistry:
                 raise SignInBusyError(before.leased_until - at)
             abandoned = before.append_id
 
-    async def confirm_claim(self, sign_in_name: str, append_id: str) -> None:
+    async def confirm_and_extend_claim(self, sign_in_name: str, append_id: str) -> None:
         """Check that a sign-in is still reserved for the decision, and extend the reservation.
 
         Call this directly before the decision is appended.
@@ -135,12 +137,12 @@ class SignInRegistry:
                 raise build_sign_in_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_sign_in_use(sign_in_name, extend_claim)
+        await self._change_sign_in_use_and_get_previous(sign_in_name, extend_claim)
 
     async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Mark a sign-in as used, because the decision that it signed was appended."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
-        await self._change_sign_in_use(sign_in_name, lambda _: use)
+        await self._change_sign_in_use_and_get_previous(sign_in_name, lambda _: use)
 
     async def release_claim(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because the decision for which it was reserved was not appended."""
@@ -149,9 +151,9 @@ class SignInRegistry:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_sign_in_use(sign_in_name, free_claim)
+        await self._change_sign_in_use_and_get_previous(sign_in_name, free_claim)
 
-    async def _change_sign_in_use(
+    async def _change_sign_in_use_and_get_previous(
         self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
     ) -> SignInUse | None:
         """Change the stored use of a sign-in; return the use before the change, or None if the sign-in was free."""
@@ -188,15 +190,15 @@ def _build_claim_function(
     return add_claim
 
 
-def build_sign_in_name(member: str, sign_in_id: str, at: datetime) -> str:
+def build_sign_in_name(member_id: str, sign_in_id: str, at: datetime) -> str:
     """Return the name (a hash) under which the use of a member's sign-in is stored.
 
     Args:
-        member: id of the member.
+        member_id: id of the member.
         sign_in_id: id of the sign-in; empty if it has none.
         at: time of the sign-in, which identifies a sign-in without an id.
     """
-    return hashlib.sha256(f"{member}\n{sign_in_id or format_rfc3339(at)}".encode()).hexdigest()
+    return hashlib.sha256(f"{member_id}\n{sign_in_id or format_rfc3339(at)}".encode()).hexdigest()
 
 
 def build_sign_in_used_error() -> WorkspaceError:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from shared.auth.principals import Principal
-from shared.auth.reauthentication import require_recent_sign_in
+from shared.auth.reauthentication import require_recent_sign_in_time
 from shared.catalog.signature_models import REJECTION, SignaturePolicy
 from shared.errors import (
     FieldError,
@@ -51,11 +51,11 @@ def list_allowed_meanings(meanings: Sequence[str], *, is_rejection: bool) -> lis
     return [meaning for meaning in meanings if (meaning == REJECTION) is is_rejection]
 
 
-def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -> SignatureInput:
+def parse_signature(signature_json: Any, meanings: Sequence[str], *, is_rejection: bool) -> SignatureInput:
     """Validate the body property ``signature``, and return its meaning and statement.
 
     Args:
-        sent: JSON value of the property; None if it is missing.
+        signature_json: JSON value of the property; None if it is missing.
         meanings: meanings that a signature may have by the workspace's policy.
         is_rejection: whether the decision is a rejection.
 
@@ -64,31 +64,31 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
             missing, ``SIGNATURE_MEANING_INVALID`` (with the property ``allowed``) if the meaning is missing or not
             allowed, and ``INVALID_REQUEST`` for other errors.
     """
-    if sent is None:
+    if signature_json is None:
         raise build_signature_required_error()
-    if not isinstance(sent, dict):
+    if not isinstance(signature_json, dict):
         raise build_invalid_field_error(REQUEST_MEMBER, "must be an object")
     faults = ValidationErrors()
     allowed = list_allowed_meanings(meanings, is_rejection=is_rejection)
-    if sent.get("meaning") not in allowed:
+    if signature_json.get("meaning") not in allowed:
         faults.add(_build_meaning_error(allowed))
-    if unknown := [name for name in sent if name not in _MEMBERS]:
+    if unknown := [name for name in signature_json if name not in _MEMBERS]:
         faults.add(
             build_invalid_fields_error(
                 [FieldError(f"{REQUEST_MEMBER}.{name}", "is not a property of a signature") for name in unknown]
             )
         )
-    statement = sent.get("statement")
+    statement = signature_json.get("statement")
     with faults.collect_raised_error():
         _check_statement(statement)
     faults.raise_all()
-    return SignatureInput(sent["meaning"], statement)
+    return SignatureInput(signature_json["meaning"], statement)
 
 
-def _build_meaning_error(allowed: list[str]) -> WorkspaceError:
-    message = f"must be {' or '.join(f'`{meaning}`' for meaning in allowed)}"
+def _build_meaning_error(allowed_meanings: list[str]) -> WorkspaceError:
+    message = f"must be {' or '.join(f'`{meaning}`' for meaning in allowed_meanings)}"
     error = build_invalid_field_error(f"{REQUEST_MEMBER}.meaning", message, code="SIGNATURE_MEANING_INVALID")
-    error.members["allowed"] = allowed
+    error.members["allowed"] = allowed_meanings
     return error
 
 
@@ -158,12 +158,12 @@ class Signing:
         principal = request.principal
         await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
-        async with self.count_refusals_in_block(principal):
-            auth_time = await self._check_and_claim_sign_in(request, append_id, chain)
+        async with self.record_refusals_in_block(principal):
+            auth_time = await self._claim_sign_in_and_get_its_time(request, append_id, chain)
         name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
-            session.confirm = partial(self._sign_ins.confirm_claim, name, append_id)
+            session.confirm = partial(self._sign_ins.confirm_and_extend_claim, name, append_id)
         try:
             yield session
         except WorkspaceError as error:
@@ -171,7 +171,7 @@ class Signing:
                 await self._release_sign_in(name, append_id)
             if error.code == SIGNATURE_TOKEN_USED:
                 # Raised by `session.confirm`; other errors here do not concern the signature.
-                await self._count_refusal(principal, error)
+                await self._record_refusal(principal, error)
             raise
         if session.is_decided:
             # If the store fails, the append id of the use still shows that the decision was appended.
@@ -181,7 +181,7 @@ class Signing:
             await self._release_sign_in(name, append_id)
 
     @asynccontextmanager
-    async def count_refusals_in_block(
+    async def record_refusals_in_block(
         self, principal: Principal, kinds: Collection[Kind] = _REFUSALS
     ) -> AsyncIterator[None]:
         """Context manager: count an error of the block as the caller's refused attempt to sign, and raise it again.
@@ -199,18 +199,22 @@ class Signing:
             yield
         except WorkspaceError as error:
             if error.kind in kinds and not isinstance(error, SignInBusyError):
-                await self._count_refusal(principal, error)
+                await self._record_refusal(principal, error)
             raise
 
-    async def _count_refusal(self, principal: Principal, error: WorkspaceError) -> None:
+    async def _record_refusal(self, principal: Principal, error: WorkspaceError) -> None:
         # Another person can cause refusals of these tokens, so they must not lock the member out.
         if principal.personal and not principal.is_delegated:
-            is_challenge = error.kind is Kind.UNAUTHENTICATED
-            await self._attempts.count_refusal(principal.member_id, principal.credential_id, is_challenge=is_challenge)
+            is_sign_in_too_old = error.kind is Kind.UNAUTHENTICATED
+            await self._attempts.record_refusal(
+                principal.member_id, principal.credential_id, is_sign_in_too_old=is_sign_in_too_old
+            )
 
-    async def _check_and_claim_sign_in(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
+    async def _claim_sign_in_and_get_its_time(
+        self, request: SigningRequest, append_id: str, chain: ChainKey
+    ) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in
-        auth_time = require_recent_sign_in(sign_in, request.policy.max_age_seconds, self._runtime.now())
+        auth_time = require_recent_sign_in_time(sign_in, request.policy.max_age_seconds, self._runtime.now())
         principal.require_not_delegated()
         if not principal.personal:
             detail = (
@@ -223,10 +227,10 @@ class Signing:
             await self._sign_ins.claim_sign_in(name, append_id, chain)
         return auth_time
 
-    async def _release_sign_in(self, name: str, append_id: str) -> None:
+    async def _release_sign_in(self, sign_in_name: str, append_id: str) -> None:
         # If the store fails, the use is abandoned after its lease.
         with suppress(WorkspaceError):
-            await self._sign_ins.release_claim(name, append_id)
+            await self._sign_ins.release_claim(sign_in_name, append_id)
 
 
 class RequestSigner:

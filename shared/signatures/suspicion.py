@@ -11,10 +11,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.attempts import (
     MemberAttempts,
     SuspiciousEvent,
-    add_refused_attempt,
-    add_stale_sign_in_refusal,
+    add_refused_attempt_if_not_locked_out,
+    add_stale_sign_in_refusal_if_not_locked_out,
     check_not_locked_out,
-    remove_reported_lock_out,
+    remove_reported_lock_out_if_present,
 )
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import format_rfc3339
@@ -55,23 +55,23 @@ class AttemptCounter:
         self._announce = announce
         self._runtime = runtime
 
-    async def check_not_locked_out(self, member: str) -> None:
+    async def check_not_locked_out(self, member_id: str) -> None:
         """Check that a member is not locked out.
 
         Raises:
             WorkspaceError: THROTTLED ``SIGNATURE_LOCKED``; UNAVAILABLE if the store does not respond.
         """
-        value = await self._store.read_refused_attempts(member)
+        value = await self._store.find_refused_attempts(member_id)
         if value is not None:
             check_not_locked_out(MemberAttempts.from_json(value), self._runtime.now())
 
-    async def count_refusal(self, member: str, token_id: str, *, is_challenge: bool) -> None:
+    async def record_refusal(self, member_id: str, token_id: str, *, is_sign_in_too_old: bool) -> None:
         """Count a member's refused attempt to sign.
 
         Args:
-            member: id of the member.
+            member_id: id of the member.
             token_id: id of the caller's token.
-            is_challenge: True if the sign-in was not recent; the first such refusal of a token does not count.
+            is_sign_in_too_old: True if the sign-in was not recent; the first such refusal of a token does not count.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -79,11 +79,11 @@ class AttemptCounter:
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
         def add_refusal(attempts: MemberAttempts) -> MemberAttempts | None:
-            if is_challenge:
-                return add_stale_sign_in_refusal(attempts, token_id, at, append_id)
-            return add_refused_attempt(attempts, at, append_id)
+            if is_sign_in_too_old:
+                return add_stale_sign_in_refusal_if_not_locked_out(attempts, token_id, at, append_id)
+            return add_refused_attempt_if_not_locked_out(attempts, at, append_id)
 
-        attempts = await self._change_attempts(member, add_refusal)
+        attempts = await self._change_attempts(member_id, add_refusal)
         if any(one.append_id == append_id for one in attempts.pending):
             await self._try_to_report_lock_outs(attempts)
 
@@ -93,7 +93,7 @@ class AttemptCounter:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the lock-outs that are not reported stay stored.
         """
-        for value in await self._store.list_unreported_lockouts():
+        for value in await self._store.list_attempts_with_unreported_lock_outs():
             await self._report_lock_outs(MemberAttempts.from_json(value))
 
     async def _try_to_report_lock_outs(self, attempts: MemberAttempts) -> None:
@@ -107,22 +107,24 @@ class AttemptCounter:
             if await self._is_audited():
                 await self._append_lock_out_event(attempts.member, event)
             await self._announce(attempts.member, event)
-            await self._change_attempts(attempts.member, partial(remove_reported_lock_out, append_id=event.append_id))
+            await self._change_attempts(
+                attempts.member, partial(remove_reported_lock_out_if_present, append_id=event.append_id)
+            )
 
-    async def _append_lock_out_event(self, member: str, event: SuspiciousEvent) -> None:
-        state = {"userId": member, "attempts": event.attempts, "since": format_rfc3339(event.since)}
-        content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member, "AfterState": state}
-        await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)
+    async def _append_lock_out_event(self, member_id: str, event: SuspiciousEvent) -> None:
+        state = {"userId": member_id, "attempts": event.attempts, "since": format_rfc3339(event.since)}
+        content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member_id, "AfterState": state}
+        await self._audit_log.append(Target.ACCESS_CONTROL, member_id, content, append_id=event.append_id)
 
     async def _change_attempts(
-        self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]
+        self, member_id: str, change: Callable[[MemberAttempts], MemberAttempts | None]
     ) -> MemberAttempts:
         """Change the stored refused attempts of a member; return the attempts after the change."""
-        first = MemberAttempts(member)
+        first = MemberAttempts(member_id)
 
         def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
             after = change(first if value is None else MemberAttempts.from_json(value))
             return None if after is None else after.to_json()
 
-        stored = await self._store.change_refused_attempts(member, change_json)
+        stored = await self._store.change_refused_attempts(member_id, change_json)
         return first if stored is None else MemberAttempts.from_json(stored)

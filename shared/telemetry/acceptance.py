@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from shared.auth.device_patterns import build_device_check
+from shared.auth.device_patterns import build_device_id_matcher
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.observability.tracing import open_call_span
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source
-from shared.telemetry.message_parser import AcceptedMessage, build_field_error, parse_lines, parse_messages
+from shared.telemetry.message_parser import AcceptedMessage, build_field_error, parse_messages, parse_ndjson_messages
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender, RequireSpace
 from shared.telemetry.properties import HTTP, build_application_properties
@@ -30,20 +30,22 @@ The comparison takes up to about 10 ms, because in the worst case each pattern i
 """
 
 
-def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding | None, lookup: str) -> None:
+def check_may_send_to_connection(
+    policy: TelemetryPolicy, binding: TelemetryBinding | None, connection_lookup: str
+) -> None:
     """Check that a credential may send telemetry to a connection.
 
     Args:
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
-        lookup: lookup (id in URLs) of the connection; the connection need not exist.
+        connection_lookup: lookup (id in URLs) of the connection; the connection need not exist.
 
     Raises:
         WorkspaceError: FORBIDDEN ``CONNECTION_NOT_ALLOWED``, or ``BOUND_KEY_REQUIRED`` if the policy requires a bound
             credential.
     """
     if binding is not None:
-        binding.check_may_send_to_connection(lookup)
+        binding.check_may_send_to_connection(connection_lookup)
     elif policy.require_bound_keys:
         detail = "The workspace requires a key that is bound to connections; create a key with `connections`."
         raise WorkspaceError(Kind.FORBIDDEN, "BOUND_KEY_REQUIRED", detail)
@@ -55,7 +57,7 @@ def check_devices_and_timestamps(
     policy: TelemetryPolicy,
     binding: TelemetryBinding | None,
     received_at: datetime,
-    errors: Sequence[FieldError] = (),
+    other_errors: Sequence[FieldError] = (),
 ) -> None:
     """Check the devices and timestamps of the telemetry messages in a request.
 
@@ -65,37 +67,38 @@ def check_devices_and_timestamps(
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
         received_at: time at which the service received the messages.
-        errors: errors of other messages in the request; if there are any, an error is raised that also lists them.
+        other_errors: errors of other messages in the request; if there are any, an error is raised that also lists
+            them.
 
     Raises:
-        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID with ``errors``, and naming at most 100 messages whose
-            timestamp is too far in the future or whose device the connection does not declare.
+        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID with ``other_errors``, and naming at most 100 messages
+            whose timestamp is too far in the future or whose device the connection does not declare.
     """
     if binding is not None:
         binding.check_may_send_for_devices(
-            ((message.place, message.device_id) for message in messages), connection.lookup
+            ((message.position, message.device_id) for message in messages), connection.lookup
         )
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
     patterns = _list_required_patterns(connection, policy)
-    is_declared = build_device_check(patterns) if patterns else None
+    is_declared = build_device_id_matcher(patterns) if patterns else None
     layout = layout_from_source(connection.source)
     broken: list[FieldError] = []
     for message in messages:
         if message.timestamp is not None and message.timestamp > latest:
             rule = f"the timestamp is more than {policy.max_ahead_seconds} s ahead of the service's clock"
-            broken.append(build_field_error(message.place, layout.timestamp, rule))
+            broken.append(build_field_error(message.position, layout.timestamp, rule))
         device = message.device_id or connection.lookup
         if is_declared is not None and not is_declared(device):
             rule = "is not declared by `source.devices` of the connection"
             broken.append(
-                FieldError(message.place or "body", f"device {device!r}{DEFAULT_DEVICE} {rule}")
+                FieldError(message.position or "body", f"device {device!r}{DEFAULT_DEVICE} {rule}")
                 if message.device_id is None
-                else build_field_error(message.place, layout.device_id, f"device {device!r} {rule}")
+                else build_field_error(message.position, layout.device_id, f"device {device!r} {rule}")
             )
         if len(broken) >= _MAX_LISTED:
             break
-    if errors or broken:
-        raise build_invalid_fields_error([*errors, *broken[:_MAX_LISTED]])
+    if other_errors or broken:
+        raise build_invalid_fields_error([*other_errors, *broken[:_MAX_LISTED]])
 
 
 def _list_required_patterns(connection: Connection, policy: TelemetryPolicy) -> tuple[str, ...]:
@@ -104,7 +107,7 @@ def _list_required_patterns(connection: Connection, policy: TelemetryPolicy) -> 
 
 
 def _has_long_device_check(
-    connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None, size: int
+    connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None, body_bytes: int
 ) -> bool:
     """Return whether the check of the devices in a body takes too long for the event loop.
 
@@ -112,11 +115,11 @@ def _has_long_device_check(
         connection: connection of the messages, which can declare patterns of devices.
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
-        size: size of the body in bytes.
+        body_bytes: size of the body in bytes.
     """
     bound = (binding.devices if binding else None) or ()
     characters = sum(map(len, (*_list_required_patterns(connection, policy), *bound)))
-    return characters > _MAX_PATTERN_CHARACTERS or characters * size > _MAX_PATTERN_WORK
+    return characters > _MAX_PATTERN_CHARACTERS or characters * body_bytes > _MAX_PATTERN_WORK
 
 
 class TelemetryService:
@@ -125,7 +128,7 @@ class TelemetryService:
     Args:
         catalog: function that returns the current workspace catalog.
         sender: sends the messages to the hub.
-        require_space: raises an error if the disk of the embedded hub is nearly full.
+        require_disk_space: raises an error if the disk of the embedded hub is nearly full.
         runtime: clock, randomness and threads.
     """
 
@@ -134,27 +137,27 @@ class TelemetryService:
         catalog: CurrentCatalog,
         sender: EventSender,
         *,
-        require_space: RequireSpace,
+        require_disk_space: RequireSpace,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._sender = sender
-        self._require_space = require_space
+        self._require_space = require_disk_space
         self._runtime = runtime
 
-    async def check_connection_allowed(self, lookup: str, binding: TelemetryBinding | None) -> None:
-        """Check that a credential may send telemetry to a connection; see ``check_connection_allowed``."""
-        check_connection_allowed((await self._catalog()).policies.telemetry, binding, lookup)
+    async def check_may_send_to_connection(self, connection_lookup: str, binding: TelemetryBinding | None) -> None:
+        """Check that a credential may send telemetry to a connection; see ``check_may_send_to_connection``."""
+        check_may_send_to_connection((await self._catalog()).policies.telemetry, binding, connection_lookup)
 
-    async def accept_messages(
-        self, lookup: str, body: object, *, size: int = 0, binding: TelemetryBinding | None = None
+    async def accept_and_count_messages(
+        self, connection_lookup: str, body: object, *, body_bytes: int = 0, binding: TelemetryBinding | None = None
     ) -> int:
         """Send one message or an array of messages to the hub; return after the hub has stored all messages.
 
         Args:
-            lookup: lookup (id in URLs) of the connection.
+            connection_lookup: lookup (id in URLs) of the connection.
             body: JSON value of the request.
-            size: size of the body's text in bytes; a large body is validated in a worker thread.
+            body_bytes: size of the body's text in bytes; a large body is validated in a worker thread.
             binding: connections and devices to which the caller's credential is limited; None if unlimited.
 
         Returns:
@@ -166,55 +169,61 @@ class TelemetryService:
                 sender. After STORAGE_FULL and errors of the sender, the caller can safely send the same
                 messages again.
         """
-        return await self._accept_messages(lookup, size, partial(parse_messages, body), binding)
+        return await self._send_and_count_messages(
+            connection_lookup, body_bytes, partial(parse_messages, body), binding
+        )
 
-    async def accept_lines(self, lookup: str, text: bytes, *, binding: TelemetryBinding | None = None) -> int:
-        """Send messages in NDJSON form to the hub, one message for each line; see :meth:`accept`.
+    async def accept_and_count_lines(
+        self, connection_lookup: str, ndjson: bytes, *, binding: TelemetryBinding | None = None
+    ) -> int:
+        """Send messages in NDJSON form to the hub, one message for each line; see :meth:`accept_and_count_messages`.
 
         Raises:
-            WorkspaceError: the same errors as ``parse_lines``, and as :meth:`accept`.
+            WorkspaceError: the same errors as ``parse_ndjson_messages``, and as :meth:`accept_and_count_messages`.
         """
-        return await self._accept_messages(lookup, len(text), partial(parse_lines, text), binding)
+        return await self._send_and_count_messages(
+            connection_lookup, len(ndjson), partial(parse_ndjson_messages, ndjson), binding
+        )
 
-    async def _accept_messages(
+    async def _send_and_count_messages(
         self,
-        lookup: str,
-        size: int,
+        connection_lookup: str,
+        body_bytes: int,
         parse: Callable[[MessageLayout, list[FieldError] | None], list[AcceptedMessage]],
         binding: TelemetryBinding | None,
     ) -> int:
         catalog = await self._catalog()
         policy = catalog.policies.telemetry
-        stored = catalog.connections.get(lookup)
+        stored = catalog.connections.get(connection_lookup)
         received_at = self._runtime.now()
 
         def convert_messages() -> list[HubMessage]:
             if stored is None:
                 # An invalid body is reported before an unknown connection; the default pointers then apply.
                 parse(DEFAULT_LAYOUT, None)
-                detail = f"No connection has the lookup {lookup[:64]!r} (short name in URLs)."
+                detail = f"No connection has the lookup {connection_lookup[:64]!r} (short name in URLs)."
                 raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
             errors: list[FieldError] = []
             messages = parse(layout_from_source(stored.value.source), errors)
             check_devices_and_timestamps(messages, stored.value, policy, binding, received_at, errors)
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
-        has_long_check = stored is not None and _has_long_device_check(stored.value, policy, binding, size)
-        converted = await self._run_conversion(convert_messages, size, has_long_check=has_long_check)
+        has_long_check = stored is not None and _has_long_device_check(stored.value, policy, binding, body_bytes)
+        converted = await self._run_conversion(convert_messages, body_bytes, has_long_check=has_long_check)
         await self._require_space()
         await self._sender.send(TELEMETRY_HUB, converted)
         return len(converted)
 
     def _run_conversion(
-        self, convert: Callable[[], list[HubMessage]], size: int, *, has_long_check: bool
+        self, convert: Callable[[], list[HubMessage]], body_bytes: int, *, has_long_check: bool
     ) -> Awaitable[list[HubMessage]]:
-        if has_long_check and size < LARGE:
+        if has_long_check and body_bytes < LARGE:
             # A small body must not wait for the large bodies of other callers.
             return self._runtime.run_in_thread(convert)
-        return self._runtime.run_in_thread_if_large(size, convert)
+        return self._runtime.run_in_thread_if_large(body_bytes, convert)
 
 
-def to_hub_messages(
+def hub_messages_from_body(
     connection: Connection, body: object, received_at: datetime, runtime: Runtime = SYSTEM_RUNTIME
 ) -> list[HubMessage]:
     """Convert the JSON body of a request to hub messages: call ``parse_messages``, then ``build_hub_messages``."""

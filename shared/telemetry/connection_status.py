@@ -51,19 +51,19 @@ class ConnectionStatuses:
         return ConnectionStatus(CONNECTING if state is None else state.status)
 
 
-async def reset_connection_statuses(states: ConnectionStateStore, connections: Collection[str]) -> None:
+async def reset_connection_statuses(states: ConnectionStateStore, connection_lookups: Collection[str]) -> None:
     """Reset the stored status of connections that are disabled or missing, before they are enabled or created.
 
     Their status is then CONNECTING until their next message. The stored status of a disabled or missing connection is
     not shown, so it may be reset even if the change is not stored later.
     """
-    stored = await states.load_statuses()
-    changed = [each for each in connections if stored.get(each, CONNECTING) != CONNECTING]
+    stored = await states.load_statuses_by_connection()
+    changed = [each for each in connection_lookups if stored.get(each, CONNECTING) != CONNECTING]
     if changed:
         await states.set_status(changed, CONNECTING)
 
 
-def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:
+def connection_statistics_to_json(state: ConnectionState | None) -> dict[str, Any]:
     """Return the message statistics of a connection as a JSON object; without a stored state, all counts are 0."""
     if state is None:
         return {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}

@@ -7,7 +7,7 @@ import orjson
 
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.telemetry.models import Impulse
-from shared.timestamps import format_rfc3339, parse_rfc3339, to_microseconds
+from shared.timestamps import format_rfc3339, parse_rfc3339, to_unix_microseconds
 
 SOURCE = "DataConnection"
 _BEFORE_PAYLOAD: Final = b']},"Payload":'
@@ -43,31 +43,36 @@ class ImpulseTexts(NamedTuple):
     connection: str
 
 
-def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
+def encode_impulse(impulse: Impulse, payload_json: bytes | None = None) -> bytes:
     """Serialise an impulse (normalised telemetry message) as UTF-8 JSON text; integers of any size are exact.
 
     Args:
         impulse: message to serialise.
-        payload: the payload as compact JSON text, if known; it is then copied instead of serialised again.
+        payload_json: the payload as compact JSON text, if known; it is then copied instead of serialised again.
 
     Raises:
         ValueError: if the payload or the headers cannot be represented in JSON.
     """
-    if payload is None or not is_payload_shallow(payload):
-        payload = serialise_lossless_json(dict(impulse.payload))
-        parse_lossless_json(b'{"Payload":%b}' % payload)
+    if payload_json is None or not is_payload_shallow(payload_json):
+        payload_json = serialise_lossless_json(dict(impulse.payload))
+        parse_lossless_json(b'{"Payload":%b}' % payload_json)
     return _FORM % (
         serialise_lossless_json(impulse.message_id),
         format_rfc3339(impulse.timestamp).encode(),
         serialise_lossless_json(impulse.device_id),
         serialise_lossless_json(dict(impulse.headers)) if impulse.headers else b"{}",
         _encode_metadata(impulse.connection, impulse.surfaces),
-        payload,
+        payload_json,
     )
 
 
 def encode_impulse_from_texts(
-    message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
+    message_id: str,
+    timestamp: str,
+    device_id: str,
+    connection_lookup: str,
+    surface_lookups: tuple[str, ...],
+    payload_json: bytes,
 ) -> bytes:
     """Serialise an impulse without headers from the texts of its parts, with the same result as :func:`encode_impulse`.
 
@@ -75,33 +80,33 @@ def encode_impulse_from_texts(
         message_id: as in :class:`Impulse`.
         timestamp: time of measurement, as :func:`format_rfc3339` writes it.
         device_id: as in :class:`Impulse`.
-        connection: as in :class:`Impulse`.
-        surfaces: as in :class:`Impulse`.
-        payload: the payload as compact JSON text; it must satisfy :func:`is_payload_shallow`, or be the payload of an
-            impulse that was encoded before.
+        connection_lookup: as in :class:`Impulse`.
+        surface_lookups: as in :class:`Impulse`.
+        payload_json: the payload as compact JSON text; it must satisfy :func:`is_payload_shallow`, or be the payload of
+            an impulse that was encoded before.
 
     Raises:
         ValueError: if an id cannot be represented in JSON.
     """
-    common = _encode_metadata(connection, surfaces)
+    common = _encode_metadata(connection_lookup, surface_lookups)
     return _FORM % (
         serialise_lossless_json(message_id),
         timestamp.encode(),
         _encode_device_id(device_id),
         b"{}",
         common,
-        payload,
+        payload_json,
     )
 
 
-def is_payload_shallow(payload: bytes) -> bool:
+def is_payload_shallow(payload_json: bytes) -> bool:
     """Return True if a payload's JSON text has so few brackets that it cannot be nested too deeply for the parser."""
-    return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
+    return payload_json.count(b"{") + payload_json.count(b"[") <= _SHALLOW
 
 
 @lru_cache(maxsize=1024)
-def _encode_metadata(connection: str, surfaces: tuple[str, ...]) -> bytes:
-    return serialise_lossless_json({"ConnectionLookup": connection, "SurfaceLookups": list(surfaces)})
+def _encode_metadata(connection_lookup: str, surface_lookups: tuple[str, ...]) -> bytes:
+    return serialise_lossless_json({"ConnectionLookup": connection_lookup, "SurfaceLookups": list(surface_lookups)})
 
 
 @lru_cache(maxsize=1024)
@@ -110,38 +115,38 @@ def _encode_device_id(device_id: str) -> bytes:
     return serialise_lossless_json(device_id)
 
 
-def decode_impulse(text: bytes) -> Impulse:
+def decode_impulse(impulse_json: bytes) -> Impulse:
     """Parse an impulse (normalised telemetry message) from its JSON text; unknown properties are ignored.
 
     Raises:
         ValueError: if the text is not JSON or not an impulse; the message names the invalid property.
     """
-    members = _require_object(parse_lossless_json(text), "impulse")
+    members = _require_object(parse_lossless_json(impulse_json), "impulse")
     metadata = _require_object(members.get("Metadata"), "Metadata")
     if members.get("Source") != SOURCE:
         raise ValueError(f"Source: must be {SOURCE}")
     try:
-        timestamp = parse_rfc3339(_require_text(members, "Timestamp"))
+        timestamp = parse_rfc3339(_require_string(members, "Timestamp"))
     except ValueError as error:
         raise ValueError(f"Timestamp: {error}") from None
     return Impulse(
-        message_id=_require_text(members, "ID"),
+        message_id=_require_string(members, "ID"),
         timestamp=timestamp,
-        connection=_require_text(metadata, "ConnectionLookup"),
-        surfaces=_require_texts(metadata.get("SurfaceLookups"), "SurfaceLookups"),
-        device_id=_require_text(members, "Subject"),
+        connection=_require_string(metadata, "ConnectionLookup"),
+        surfaces=_require_string_list(metadata.get("SurfaceLookups"), "SurfaceLookups"),
+        device_id=_require_string(members, "Subject"),
         headers=_require_headers(members.get("Headers")),
         payload=_require_object(members.get("Payload"), "Payload"),
     )
 
 
-def read_impulse_texts(text: bytes) -> ImpulseTexts:
+def parse_impulse_texts(impulse_json: bytes) -> ImpulseTexts:
     """Parse the JSON text of an impulse, except for the payload: its text is copied, because it is the largest part.
 
     Raises:
         ValueError: as :func:`decode_impulse`.
     """
-    head, _, rest = text.partition(_BEFORE_PAYLOAD)
+    head, _, rest = impulse_json.partition(_BEFORE_PAYLOAD)
     own, _, common = head.partition(_BEFORE_HEADERS)
     payload = rest[:-1]
     # A line feed would break files with one message a line; this service writes none.
@@ -150,14 +155,16 @@ def read_impulse_texts(text: bytes) -> ImpulseTexts:
             orjson.loads(payload)
             # Without headers, all messages of a connection have the same text here.
             is_cached = common.startswith(b"{}") and len(common) < _LONGEST_CACHED
-            read_common = _read_cached_common if is_cached else _read_shared_properties
-            return ImpulseTexts(*_read_individual_properties(own + b"}"), payload, *read_common(common))
+            read_common = _read_cached_common if is_cached else _parse_headers_surfaces_and_connection
+            return ImpulseTexts(
+                *_parse_message_id_microseconds_and_device_id(own + b"}"), payload, *read_common(common)
+            )
         except (ValueError, KeyError, TypeError):
             pass  # another order of the properties, or an invalid one, which the code below names
-    return to_impulse_texts(decode_impulse(text))
+    return to_impulse_texts(decode_impulse(impulse_json))
 
 
-def _read_individual_properties(text: bytes) -> tuple[str, int, str]:
+def _parse_message_id_microseconds_and_device_id(text: bytes) -> tuple[str, int, str]:
     """Read the properties in which impulses differ: message id, timestamp (microseconds since 1970) and device id."""
     members = orjson.loads(text)
     if tuple(members) != _OWN_NAMES:
@@ -165,26 +172,26 @@ def _read_individual_properties(text: bytes) -> tuple[str, int, str]:
     message_id, timestamp, source, device_id = members.values()
     if source != SOURCE or not isinstance(message_id, str) or not isinstance(device_id, str):
         raise ValueError(members)
-    return message_id, to_microseconds(parse_rfc3339(timestamp)), device_id
+    return message_id, to_unix_microseconds(parse_rfc3339(timestamp)), device_id
 
 
-def _read_shared_properties(text: bytes) -> tuple[bytes, bytes, str]:
+def _parse_headers_surfaces_and_connection(text: bytes) -> tuple[bytes, bytes, str]:
     """Read the properties that are equal in many impulses: headers and surfaces, both as JSON, and the connection."""
     members = orjson.loads(b'{"Headers":%b]}}' % text)
     metadata = members["Metadata"]
-    surfaces = _require_texts(metadata["SurfaceLookups"], "SurfaceLookups")
+    surfaces = _require_string_list(metadata["SurfaceLookups"], "SurfaceLookups")
     headers = serialise_lossless_json(_require_headers(members["Headers"]))
-    return headers, serialise_lossless_json(surfaces), _require_text(metadata, "ConnectionLookup")
+    return headers, serialise_lossless_json(surfaces), _require_string(metadata, "ConnectionLookup")
 
 
-_read_cached_common = lru_cache(maxsize=1024)(_read_shared_properties)
+_read_cached_common = lru_cache(maxsize=1024)(_parse_headers_surfaces_and_connection)
 
 
 def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
     """Convert an impulse to texts: serialise its headers, surfaces and payload as JSON."""
     return ImpulseTexts(
         impulse.message_id,
-        to_microseconds(impulse.timestamp),
+        to_unix_microseconds(impulse.timestamp),
         impulse.device_id,
         serialise_lossless_json(impulse.payload),
         serialise_lossless_json(dict(impulse.headers)),
@@ -193,22 +200,22 @@ def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
     )
 
 
-def _require_object(value: Any, name: str) -> dict[str, Any]:
+def _require_object(value: Any, property_name: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise ValueError(f"{name}: must be an object")
+    raise ValueError(f"{property_name}: must be an object")
 
 
-def _require_text(members: dict[str, Any], name: str) -> str:
-    value = members.get(name)
+def _require_string(members: dict[str, Any], property_name: str) -> str:
+    value = members.get(property_name)
     if isinstance(value, str):
         return value
-    raise ValueError(f"{name}: must be a string")
+    raise ValueError(f"{property_name}: must be a string")
 
 
-def _require_texts(value: Any, name: str) -> tuple[str, ...]:
+def _require_string_list(value: Any, property_name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name}: must be a list of strings")
+        raise ValueError(f"{property_name}: must be a list of strings")
     return tuple(value)
 
 

@@ -19,7 +19,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import encode_impulse, encode_impulse_from_texts, is_payload_shallow
 from shared.telemetry.json_text import parse_lossless_json
-from shared.telemetry.layout import validate_id
+from shared.telemetry.layout import validate_message_or_device_id
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
 from shared.telemetry.normalisation import to_impulse
 from shared.telemetry.ports import ArrivedMessages, ConnectionStateStore, CurrentCatalog, EventSender
@@ -27,8 +27,8 @@ from shared.telemetry.properties import (
     DEVICE_ID,
     MESSAGE_ID,
     TIMESTAMP,
-    has_all_metadata,
     has_exactly_service_properties,
+    has_timestamp_and_ids,
     is_accepted_by_service,
 )
 from shared.telemetry.routing import ConnectionRouter, Route
@@ -39,7 +39,7 @@ _HOUR = slice(11, 13)
 _END_OF_DAY = "24"
 
 
-def try_encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
+def try_encode_accepted_event_as_impulse(event: HubEvent, route: Route) -> bytes | None:
     """Convert an event that this service accepted over HTTP or from a simulator to the JSON text of its impulse.
 
     Return None if only ``to_impulse`` can convert the event.
@@ -57,9 +57,12 @@ def try_encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
         return None
     try:
         datetime.fromisoformat(timestamp)
-        message_id, device_id = validate_id(properties[MESSAGE_ID]), validate_id(properties[DEVICE_ID])
+        message_id, device_id = (
+            validate_message_or_device_id(properties[MESSAGE_ID]),
+            validate_message_or_device_id(properties[DEVICE_ID]),
+        )
         text = encode_impulse_from_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
-        return _require_impulse_size(text)
+        return _require_impulse_within_size_limit(text)
     except ValueError:
         return None
 
@@ -119,14 +122,14 @@ class TelemetryIngestor:
         self._connected: tuple[int, float, set[str]] = (-1, 0.0, set())
         self._runtime = runtime
 
-    async def run(self, source: str, events: Sequence[HubEvent]) -> None:
+    async def run(self, source_name: str, events: Sequence[HubEvent]) -> None:
         """Convert a batch of hub events, send the results to the hub ``impulses``, then update connection statistics.
 
         An event that is invalid or belongs to no connection becomes an ``_unrouted`` message; it does not fail the
         batch. A redelivered event gives the same message and is not counted again.
 
         Args:
-            source: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
+            source_name: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
             events: batch whose sequence numbers ascend in each partition.
 
         Raises:
@@ -136,14 +139,14 @@ class TelemetryIngestor:
             return
         router = await self._get_router()
         # Parsing and serialising the messages of a large batch would block the event loop.
-        size = sum(map(_measure_event, events))
-        processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source, events)
+        size = sum(map(_estimate_event_bytes, events))
+        processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source_name, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
-        await self._states.count_arrived_messages(list(_group_arrived_messages(source, events, processed)))
+        await self._states.add_arrived_messages_to_counts(list(_group_arrived_messages(source_name, events, processed)))
         _record_type_mismatch_metric(processed)
         await self._mark_connections_connected({each.connection for each in processed}, router)
-        _log_unrouted(source, processed)
+        _log_unrouted(source_name, processed)
 
     async def _get_router(self) -> ConnectionRouter:
         catalog = await self._catalog()
@@ -157,33 +160,33 @@ class TelemetryIngestor:
         enabled = {each for each in connections if router.is_enabled(each)}
         if not enabled:
             return
-        connected = await self._load_connected(router.version)
+        connected = await self._load_connected_lookups(router.version)
         if new := enabled - connected:
             await self._states.set_status(sorted(new), CONNECTED)
             connected |= new
             self._on_status()
 
-    async def _load_connected(self, version: int) -> set[str]:
+    async def _load_connected_lookups(self, catalog_version: int) -> set[str]:
         """Return the connections that are marked as connected; the caller adds those that it marks."""
         known_version, until, connected = self._connected
         monotonic_now = self._runtime.monotonic()
         # Statuses are reset only before a change of the catalog, which then has a new version.
-        if known_version != version or monotonic_now >= until:
-            statuses = await self._states.load_statuses()
+        if known_version != catalog_version or monotonic_now >= until:
+            statuses = await self._states.load_statuses_by_connection()
             connected = {each for each, status in statuses.items() if status == CONNECTED}
-            self._connected = version, monotonic_now + CONNECTED_REPEAT_SECONDS, connected
+            self._connected = catalog_version, monotonic_now + CONNECTED_REPEAT_SECONDS, connected
         return connected
 
 
-def _measure_event(event: HubEvent) -> int:
+def _estimate_event_bytes(event: HubEvent) -> int:
     return len(event.body) + sum(map(len, event.properties.values()))
 
 
-def _process_events(router: ConnectionRouter, source: str, events: Sequence[HubEvent]) -> list[_ProcessedEvent]:
-    return [_process_event(router, source, event) for event in events]
+def _process_events(router: ConnectionRouter, source_name: str, events: Sequence[HubEvent]) -> list[_ProcessedEvent]:
+    return [_process_event(router, source_name, event) for event in events]
 
 
-def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _ProcessedEvent:
+def _process_event(router: ConnectionRouter, source_name: str, event: HubEvent) -> _ProcessedEvent:
     message, reason = None, "no connection matches the event"
     try:
         message = parse_lossless_json(event.body)
@@ -192,13 +195,13 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
     else:
         if not isinstance(message, dict):
             reason = "the body is not a JSON object"
-    route = router.find_route(source, event, message)
+    route = router.find_route(source_name, event, message)
     if route is not None and isinstance(message, dict):
-        if (known := try_encode_accepted_event(event, route)) is not None:
+        if (known := try_encode_accepted_event_as_impulse(event, route)) is not None:
             is_mismatched = bool(route.signal_checks) and has_type_mismatch(route.signal_checks, message)
             return _ProcessedEvent(route.connection, (known,), is_mismatched=is_mismatched)
         try:
-            impulse = to_impulse(source, event, route, message)
+            impulse = to_impulse(source_name, event, route, message)
         except ValueError as error:
             reason = str(error)
         else:
@@ -211,38 +214,41 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
                 reason = str(error)
                 # The extracted properties have been removed from the message; an unrouted event is stored completely.
                 message = parse_lossless_json(event.body)
-    return _build_unrouted_event(source, event, message, reason, route.connection if route else "")
+    return _build_unrouted_event(source_name, event, message, reason, route.connection if route else "")
 
 
 def _find_payload_of_accepted_event(event: HubEvent) -> bytes | None:
     """Return the body of an event that this service wrote, which is the payload in compact JSON; else None."""
-    known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
+    known = is_accepted_by_service(event.properties) and has_timestamp_and_ids(event.properties) and not event.device_id
     return event.body if known else None
 
 
-def _encode_impulse_within_limit(impulse: Impulse, payload: bytes | None = None) -> bytes:
-    return _require_impulse_size(encode_impulse(impulse, payload))
+def _encode_impulse_within_limit(impulse: Impulse, payload_json: bytes | None = None) -> bytes:
+    return _require_impulse_within_size_limit(encode_impulse(impulse, payload_json))
 
 
-def _require_impulse_size(text: bytes) -> bytes:
-    if len(text) > MAX_IMPULSE_BYTES:
+def _require_impulse_within_size_limit(impulse_json: bytes) -> bytes:
+    if len(impulse_json) > MAX_IMPULSE_BYTES:
         raise ValueError(f"the message is larger than {MAX_IMPULSE_BYTES} bytes")
-    return text
+    return impulse_json
 
 
-def _build_unrouted_event(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> _ProcessedEvent:
+def _build_unrouted_event(
+    source_name: str, event: HubEvent, message: Any, reason: str, matching_connection_lookup: str
+) -> _ProcessedEvent:
     try:
-        impulse = unrouted.build_unrouted_impulse(source, event, message, reason, claimed_by)
+        impulse = unrouted.build_unrouted_impulse(source_name, event, message, reason, matching_connection_lookup)
         texts: tuple[bytes, ...] = (_encode_impulse_within_limit(impulse),)
     except ValueError:
         texts = tuple(
-            encode_impulse(part) for part in unrouted.split_into_unrouted_impulses(source, event, reason, claimed_by)
+            encode_impulse(part)
+            for part in unrouted.split_into_unrouted_impulses(source_name, event, reason, matching_connection_lookup)
         )
     return _ProcessedEvent(UNROUTED, texts, reason)
 
 
 def _group_arrived_messages(
-    source: str, events: Sequence[HubEvent], processed: Sequence[_ProcessedEvent]
+    source_name: str, events: Sequence[HubEvent], processed: Sequence[_ProcessedEvent]
 ) -> Iterator[ArrivedMessages]:
     grouped: defaultdict[tuple[str, str], list[tuple[HubEvent, bool]]] = defaultdict(list)
     for event, each in zip(events, processed, strict=True):
@@ -251,7 +257,7 @@ def _group_arrived_messages(
         times = [event.enqueued_at for event, _ in arrived]
         yield ArrivedMessages(
             connection,
-            f"{source}/{partition}",
+            f"{source_name}/{partition}",
             tuple(sorted({event.sequence_number for event, _ in arrived})),
             min(times),
             max(times),
@@ -264,12 +270,12 @@ def _record_type_mismatch_metric(processed: Sequence[_ProcessedEvent]) -> None:
         count("workspace.telemetry.type_mismatches", mismatches)
 
 
-def _log_unrouted(source: str, processed: Sequence[_ProcessedEvent]) -> None:
+def _log_unrouted(source_name: str, processed: Sequence[_ProcessedEvent]) -> None:
     reasons = Counter(each.reason for each in processed if each.reason)
     if reasons:
         _LOGGER.warning(
             "%d of %d events were stored as unrouted",
             reasons.total(),
             len(processed),
-            extra=fields(source=source, reasons=dict(reasons)),
+            extra=fields(source=source_name, reasons=dict(reasons)),
         )

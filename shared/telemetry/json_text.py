@@ -14,7 +14,7 @@ from shared.text_formats.large_json import (
     long_integer_to_int,
     long_integer_to_json,
     may_have_long_integers,
-    parse_integer,
+    parse_json_integer,
 )
 
 
@@ -29,7 +29,10 @@ def parse_lossless_json(text: bytes) -> Any:
         return orjson.loads(text)
     try:
         value = json.loads(
-            text, parse_int=parse_integer, parse_float=_parse_finite_number, parse_constant=_reject_non_json_constant
+            text,
+            parse_int=parse_json_integer,
+            parse_float=_parse_finite_number,
+            parse_constant=_reject_non_json_constant,
         )
         _serialise_unchecked(value)
     except RecursionError:

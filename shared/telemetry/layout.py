@@ -37,27 +37,32 @@ def layout_from_source(source: Source) -> MessageLayout:
 
 
 @lru_cache(maxsize=4096)
-def _build_layout(timestamp: str, message_id: str, device_id: str, timestamp_format: TimestampFormat) -> MessageLayout:
+def _build_layout(
+    timestamp_pointer: str, message_id_pointer: str, device_id_pointer: str, timestamp_format: TimestampFormat
+) -> MessageLayout:
     # Cached, because each HTTP request needs the layout of its connection.
     return MessageLayout(
-        parse_pointer(timestamp), parse_pointer(message_id), parse_pointer(device_id), timestamp_format
+        parse_pointer(timestamp_pointer),
+        parse_pointer(message_id_pointer),
+        parse_pointer(device_id_pointer),
+        timestamp_format,
     )
 
 
 DEFAULT_LAYOUT: Final = layout_from_source(Source())
 
 
-def is_valid_id(value: object) -> TypeGuard[str]:
+def is_valid_message_or_device_id(value: object) -> TypeGuard[str]:
     """Return whether a value is a valid message id or device id: a string of 1 to 256 characters."""
     return isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS
 
 
-def validate_id(value: object) -> str:
+def validate_message_or_device_id(value: object) -> str:
     """Check that a value is a valid message id or device id, and return the value.
 
     Raises:
         ValueError: if the value is not a string of 1 to 256 characters.
     """
-    if is_valid_id(value):
+    if is_valid_message_or_device_id(value):
         return value
     raise ValueError(f"must be a string of 1 to {MAX_ID_CHARACTERS} characters")

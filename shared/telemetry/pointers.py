@@ -30,19 +30,19 @@ def format_pointer(pointer: Pointer) -> str:
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
 
 
-def resolve_pointer(document: Any, pointer: Pointer, missing: Any = None) -> Any:
-    """Return the value that a JSON Pointer selects (None for JSON null), or ``missing`` if no value exists there."""
+def resolve_pointer(document: Any, pointer: Pointer, default: Any = None) -> Any:
+    """Return the value that a JSON Pointer selects (None for JSON null), or ``default`` if no value exists there."""
     # Fast path, because most pointers select a top-level property and this runs for every message.
     if len(pointer) == 1 and isinstance(document, dict):
-        return document.get(pointer[0], missing)
+        return document.get(pointer[0], default)
     value = document
     for token in pointer:
         if isinstance(value, dict):
-            value = value.get(token, missing)
+            value = value.get(token, default)
         elif isinstance(value, list):
-            value = _get_element(value, token, missing)
+            value = _get_element_or_default(value, token, default)
         else:
-            return missing
+            return default
     return value
 
 
@@ -58,8 +58,8 @@ def remove_at_pointer(document: Any, pointer: Pointer) -> None:
         parent.pop(pointer[-1], None)
 
 
-def _get_element(array: list[Any], token: str, missing: Any) -> Any:
-    if _INDEX.fullmatch(token) is None:
-        return missing
-    index = int(token)
-    return array[index] if index < len(array) else missing
+def _get_element_or_default(array: list[Any], index_token: str, default: Any) -> Any:
+    if _INDEX.fullmatch(index_token) is None:
+        return default
+    index = int(index_token)
+    return array[index] if index < len(array) else default

@@ -51,19 +51,22 @@ class ArrivedMessages:
     last_message: datetime
     mismatched: frozenset[int] = frozenset()
 
-    def list_uncounted_numbers(self, highest: int | None, latest: str) -> Sequence[int]:
+    def list_uncounted_sequence_numbers(
+        self, highest_counted_number: int | None, latest_counted_time: str
+    ) -> Sequence[int]:
         """Return the sequence numbers of the messages that are not counted yet.
 
         A new hub under the same name, for instance after a failover to another region, reuses sequence numbers. If all
         messages are later than every counted message, none of them is a redelivery, whatever their numbers are.
 
         Args:
-            highest: highest sequence number that is counted for the connection and the source; None before the first.
-            latest: latest enqueued time of the counted messages, as RFC 3339 text; empty before the first.
+            highest_counted_number: highest sequence number that is counted for the connection and the source; None
+                before the first.
+            latest_counted_time: latest enqueued time of the counted messages, as RFC 3339 text; empty before the first.
         """
-        if highest is None or format_rfc3339(self.first_message) > latest:
+        if highest_counted_number is None or format_rfc3339(self.first_message) > latest_counted_time:
             return self.sequence_numbers
-        return [number for number in self.sequence_numbers if number > highest]
+        return [number for number in self.sequence_numbers if number > highest_counted_number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +90,26 @@ class ConnectionState:
 class ConnectionStateStore(Protocol):
     """Storage for the status and the message statistics of connections."""
 
-    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def add_arrived_messages_to_counts(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages that arrived to the counts of their connections; each message is counted once.
 
         The store skips messages up to the highest sequence number that it has counted for their source (hub
-        partition), unless the hub was reset; see :meth:`ArrivedMessages.list_uncounted_numbers`. Each message can move
-        the time of the latest message forward.
+        partition), unless the hub was reset; see :meth:`ArrivedMessages.list_uncounted_sequence_numbers`. Each message
+        can move the time of the latest message forward.
         """
         ...
 
-    async def set_status(self, connections: Collection[str], status: str) -> None:
+    async def set_status(self, connection_lookups: Collection[str], status: str) -> None:
         """Set the status of connections: CONNECTING, CONNECTED, DISCONNECTED or ERROR."""
         ...
 
-    async def load_statuses(self) -> Mapping[str, str]:
+    async def load_statuses_by_connection(self) -> Mapping[str, str]:
         """Return the status of each connection, without reading the message counts, which are many times larger.
 
         The keys of the mapping are lookups (ids in URLs). A connection that is missing has the status CONNECTING.
         """
         ...
 
-    async def load_states(self) -> Mapping[str, ConnectionState]:
+    async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
         """Return the state of every known connection; the keys of the mapping are lookups (ids in URLs)."""
         ...

@@ -20,14 +20,14 @@ _EXTRACTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACC
 
 
 def build_application_properties(
-    connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
+    connection_lookup: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
     """Build the application properties (ids, timestamp) of a hub message, whose body contains only the payload.
 
     ``accepted_by`` is ``HTTP`` or ``SIMULATOR``: the part of this service that accepted the message.
     """
     return {
-        CONNECTION_LOOKUP: connection,
+        CONNECTION_LOOKUP: connection_lookup,
         TIMESTAMP: format_rfc3339(timestamp),
         MESSAGE_ID: message_id,
         DEVICE_ID: device_id,
@@ -40,7 +40,7 @@ def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 
-def has_all_metadata(properties: Mapping[str, str]) -> bool:
+def has_timestamp_and_ids(properties: Mapping[str, str]) -> bool:
     """Return whether an event's properties contain timestamp, message id and device id.
 
     The body is then only the payload.

@@ -48,7 +48,7 @@ class ConnectionRouter:
         self.version = catalog.version
         connections = [catalog.connections[lookup].value for lookup in sorted(catalog.connections)]
         self._routes = {
-            each.lookup: _build_connection_route(each, catalog.list_surfaces_of_connection(each.lookup))
+            each.lookup: _build_connection_route(each, catalog.list_surface_lookups_of_connection(each.lookup))
             for each in connections
         }
         enabled = [each for each in connections if each.enabled]
@@ -56,32 +56,32 @@ class ConnectionRouter:
             [each for each in enabled if not each.source.event_hub and each.source.devices]
         )
         self._by_hub: dict[str, _DevicePatterns] = {}
-        for source in {_get_hub_source(each) for each in enabled if each.source.event_hub}:
+        for source in {_get_hub_source_name(each) for each in enabled if each.source.event_hub}:
             self._by_hub[source] = self._build_device_patterns(
-                [each for each in enabled if _get_hub_source(each) == source]
+                [each for each in enabled if _get_hub_source_name(each) == source]
             )
 
-    def is_enabled(self, connection: str) -> bool:
+    def is_enabled(self, connection_lookup: str) -> bool:
         """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
-        route = self._routes.get(connection)
+        route = self._routes.get(connection_lookup)
         return route is not None and route.enabled
 
-    def find_route(self, source: str, event: HubEvent, message: Any) -> Route | None:
+    def find_route(self, source_name: str, event: HubEvent, message: Any) -> Route | None:
         """Return the route to the connection of a hub event; None if the event matches no connection.
 
         Args:
-            source: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
+            source_name: ``telemetry`` for the common hub, or ``hub/consumerGroup`` for the Event Hub of a connection.
             event: event whose connection is wanted.
             message: body of the event as JSON value; only an object can contain a device id.
         """
-        named = self._find_route_by_property(event)
+        named = self._find_route_by_connection_property(event)
         if named is not None:
             return named
-        own = self._by_hub.get(source)
+        own = self._by_hub.get(source_name)
         found = own.find_route(event, message) if own else None
         return found or self._by_device.find_route(event, message)
 
-    def _find_route_by_property(self, event: HubEvent) -> Route | None:
+    def _find_route_by_connection_property(self, event: HubEvent) -> Route | None:
         route = self._routes.get(event.properties.get(CONNECTION_LOOKUP, ""))
         if route is None or route.enabled:
             return route
@@ -99,7 +99,7 @@ class _DevicePatterns:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
         places = {pointer: place for place, pointer in enumerate(self._pointers)}
         self._patterns = [
-            (places[route.layout.device_id], _compile_patterns(each), route) for each, route in connections
+            (places[route.layout.device_id], _compile_device_patterns(each), route) for each, route in connections
         ]
         self._cache: dict[tuple[str, ...], Route | None] = {}
 
@@ -107,7 +107,7 @@ class _DevicePatterns:
         """Return the route of the first connection whose patterns match the event's device."""
         if not self._patterns:
             return None
-        device_id = _ignore_long_id(event.device_id or event.properties.get(DEVICE_ID, ""))
+        device_id = _replace_too_long_id_by_empty_text(event.device_id or event.properties.get(DEVICE_ID, ""))
         devices = (
             (device_id,) if device_id else tuple(_resolve_device_id(message, pointer) for pointer in self._pointers)
         )
@@ -115,43 +115,43 @@ class _DevicePatterns:
         try:
             return self._cache[devices]
         except KeyError:
-            found = self._find_route_by_patterns(devices)
+            found = self._find_route_by_device_ids(devices)
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
         self._cache[devices] = found
         return found
 
-    def _find_route_by_patterns(self, devices: tuple[str, ...]) -> Route | None:
+    def _find_route_by_device_ids(self, device_ids: tuple[str, ...]) -> Route | None:
         for place, pattern, route in self._patterns:
-            if pattern is None or pattern.match(devices[min(place, len(devices) - 1)]):
+            if pattern is None or pattern.match(device_ids[min(place, len(device_ids) - 1)]):
                 return route
         return None
 
 
 def _resolve_device_id(message: Any, pointer: Pointer) -> str:
     device = resolve_pointer(message, pointer) if pointer else None
-    return _ignore_long_id(device) if isinstance(device, str) else ""
+    return _replace_too_long_id_by_empty_text(device) if isinstance(device, str) else ""
 
 
-def _ignore_long_id(device: str) -> str:
+def _replace_too_long_id_by_empty_text(device_id: str) -> str:
     """Return a device id; an empty text if it is too long to be valid, because the cache must not store large texts."""
-    return device if len(device) <= MAX_DEVICE_ID else ""
+    return device_id if len(device_id) <= MAX_DEVICE_ID else ""
 
 
-def _compile_patterns(connection: Connection) -> re.Pattern[str] | None:
+def _compile_device_patterns(connection: Connection) -> re.Pattern[str] | None:
     """Return the expression of the connection's device ids; None if the connection accepts all devices."""
     return compile_device_patterns(connection.source.devices) if connection.source.devices else None
 
 
-def _get_hub_source(connection: Connection) -> str:
+def _get_hub_source_name(connection: Connection) -> str:
     return f"{connection.source.event_hub}/{connection.source.consumer_group}"
 
 
-def _build_connection_route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
-    """Build the route to a connection; ``surfaces`` are the groups of connections that contain the connection."""
+def _build_connection_route(connection: Connection, surface_lookups: tuple[str, ...]) -> Route:
+    """Build the route to a connection, which belongs to the surfaces (groups of connections) ``surface_lookups``."""
     return Route(
         connection=connection.lookup,
-        surfaces=surfaces,
+        surfaces=surface_lookups,
         enabled=connection.enabled,
         layout=layout_from_source(connection.source),
         signal_checks=build_signal_checks(connection.signals),

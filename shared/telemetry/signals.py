@@ -82,7 +82,7 @@ _SHARE_DIGITS: Final = 4
 
 
 @dataclass(slots=True)
-class _Field:
+class _FieldStatistics:
     """Statistics of the values at one JSON Pointer in several payloads.
 
     Attributes:
@@ -95,9 +95,9 @@ class _Field:
     low: float | None = None
     high: float | None = None
 
-    def add(self, value: Any) -> None:
+    def add_value(self, value: Any) -> None:
         """Add a payload value to the statistics: count its type, and update the lowest and highest number."""
-        kind = _find_signal_type(value)
+        kind = _determine_signal_type(value)
         self.types[kind] += 1
         if kind in (SignalType.LONG, SignalType.REAL):
             self.low = value if self.low is None else min(self.low, value)
@@ -116,7 +116,7 @@ class _Field:
         return types.most_common(1)[0][0]
 
 
-def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def propose_signals_as_json(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Propose signals (typed fields) for payloads: each text, number, boolean and time in objects of any depth.
 
     Arrays are not signals. If there are more than 1,000 fields, the most frequent ones are proposed.
@@ -127,23 +127,23 @@ def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     Returns:
         Signals as JSON, sorted by pointer; `share` is the fraction of messages that contain a value.
     """
-    fields: dict[Pointer, _Field] = {}
+    fields: dict[Pointer, _FieldStatistics] = {}
     for payload in payloads:
-        for pointer, value in _iterate_scalars(payload):
+        for pointer, value in _iterate_pointers_and_scalars(payload):
             if pointer not in fields:
-                fields[pointer] = _Field()
-            fields[pointer].add(value)
+                fields[pointer] = _FieldStatistics()
+            fields[pointer].add_value(value)
     usual = sorted(fields, key=lambda pointer: (-fields[pointer].types.total(), pointer))
     selected = [pointer for pointer in usual if _has_valid_pointer_length(pointer)][:MAX_SIGNALS]
     names = _build_signal_names(selected)
     return [
-        _describe_signal(names[pointer], pointer, fields[pointer], len(payloads))
+        _signal_to_json(names[pointer], pointer, fields[pointer], len(payloads))
         for pointer in sorted(selected)
         if pointer in names
     ]
 
 
-def _iterate_scalars(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]:
+def _iterate_pointers_and_scalars(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]:
     """Yield the JSON Pointer and the value of each scalar in a payload, in objects of any depth."""
     pending: list[tuple[Pointer, Mapping[str, Any]]] = [((), payload)]
     while pending:
@@ -155,7 +155,7 @@ def _iterate_scalars(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]
                 yield (*at, name), value
 
 
-def _find_signal_type(value: Any) -> SignalType:
+def _determine_signal_type(value: Any) -> SignalType:
     if isinstance(value, bool):
         return SignalType.BOOL
     if is_whole_number_of_64_bits(value):
@@ -183,14 +183,14 @@ def _build_signal_names(pointers: Sequence[Pointer]) -> dict[Pointer, str]:
     return {pointer: name for name, pointer in names.items()}
 
 
-def _describe_signal(name: str, pointer: Pointer, values: _Field, messages: int) -> dict[str, Any]:
-    kind = values.choose_type()
+def _signal_to_json(name: str, pointer: Pointer, statistics: _FieldStatistics, message_count: int) -> dict[str, Any]:
+    kind = statistics.choose_type()
     numeric = kind in (SignalType.LONG, SignalType.REAL)
     return {
         "name": name,
         "pointer": format_pointer(pointer),
         "type": kind,
-        "share": round(values.types.total() / messages, _SHARE_DIGITS),
-        "min": values.low if numeric else None,
-        "max": values.high if numeric else None,
+        "share": round(statistics.types.total() / message_count, _SHARE_DIGITS),
+        "min": statistics.low if numeric else None,
+        "max": statistics.high if numeric else None,
     }

@@ -53,14 +53,14 @@ def derive_stream_key(*parts: object) -> bytes:
     return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
 
 
-def draw_uniform(key: bytes, index: int) -> float:
+def draw_uniform(stream_key: bytes, index: int) -> float:
     """Return the random number at an index of a stream, uniformly distributed in [0, 1)."""
-    return (_draw_bits(key, index) >> 11) * 2.0**-53
+    return (_draw_64_bits(stream_key, index) >> 11) * 2.0**-53
 
 
-def draw_normal(key: bytes, index: int) -> float:
+def draw_normal(stream_key: bytes, index: int) -> float:
     """Return the random number at an index of a stream, standard normally distributed (Box and Muller, 1958)."""
-    bits = _draw_bits(key, index)
+    bits = _draw_64_bits(stream_key, index)
     radius = math.sqrt(-2.0 * math.log(((bits >> 32) + 1) / 2**32))
     return radius * math.cos(math.tau * (bits & _MASK_32) / 2**32)
 
@@ -92,14 +92,14 @@ class RandomWalk:
         while self._right and self._right[-1][0] <= tick:
             self._left = self._right.pop()
         while self._left[0] < tick:
-            middle = self._draw_midpoint()
+            middle = self._draw_midpoint_tick_and_position()
             if middle[0] <= tick:
                 self._left = middle
             else:
                 self._right.append(middle)
         return self._left[1]
 
-    def _draw_midpoint(self) -> tuple[int, float]:
+    def _draw_midpoint_tick_and_position(self) -> tuple[int, float]:
         (left, low), (right, high) = self._left, self._right[-1]
         place = (left + right) // 2
         deviation = (right - left) ** 0.5 / 2
@@ -115,8 +115,8 @@ def reflect_into_range(value: float, lowest: float, highest: float) -> float:
     return lowest + min(folded, 2 * span - folded)
 
 
-def _draw_bits(key: bytes, index: int) -> int:
-    return int.from_bytes(blake2b(index.to_bytes(8, "little"), digest_size=8, key=key).digest(), "little")
+def _draw_64_bits(stream_key: bytes, index: int) -> int:
+    return int.from_bytes(blake2b(index.to_bytes(8, "little"), digest_size=8, key=stream_key).digest(), "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,41 +132,41 @@ class Tick:
     interval_ms: int
 
     @property
-    def milliseconds(self) -> int:
+    def milliseconds_since_1970(self) -> int:
         """Time of the tick in milliseconds since 1970-01-01T00:00:00Z."""
         return self.number * self.interval_ms
 
     @property
-    def day(self) -> int:
+    def days_since_1970(self) -> int:
         """Day of the tick, as the number of UTC days since 1970-01-01."""
-        return self.milliseconds // DAY_MS
+        return self.milliseconds_since_1970 // DAY_MS
 
     @property
     def index_in_day(self) -> int:
         """Index of this tick in its UTC day; the first tick of the day has the index 0."""
-        return self.number + (-self.day * DAY_MS // self.interval_ms)
+        return self.number + (-self.days_since_1970 * DAY_MS // self.interval_ms)
 
 
-def build_generator(variable: Variable, seed: int, device: int) -> Generator:
+def build_generator(variable: Variable, seed: int, device_number: int) -> Generator:
     """Build the function that computes the value of a simulated variable at a tick.
 
     Args:
         variable: declaration of the variable.
         seed: seed of the simulator; the same seed gives the same values.
-        device: number of the device, from 1. It shifts periodic variables in time, so that devices differ.
+        device_number: number of the device, from 1. It shifts periodic variables in time, so that devices differ.
 
     Raises:
         ValueError: if the weights of a choice do not fit its values.
     """
-    key = derive_stream_key(seed, device, variable.name)
+    key = derive_stream_key(seed, device_number, variable.name)
     generate: Generator
     match variable:
         case ConstantVariable():
             generate = partial(_generate_constant, variable)
         case SineVariable() | RampVariable() | SquareVariable():
-            generate = _build_periodic_generator(variable, key, device)
+            generate = _build_periodic_generator(variable, key, device_number)
         case RandomWalkVariable():
-            generate = _build_walk_generator(variable, seed, device)
+            generate = _build_walk_generator(variable, seed, device_number)
         case UniformVariable():
             generate = partial(_generate_uniform, variable, key)
         case NormalVariable():
@@ -182,12 +182,12 @@ def _generate_constant(variable: ConstantVariable, _: Tick) -> Value:
     return variable.value
 
 
-def _generate_uniform(variable: UniformVariable, key: bytes, tick: Tick) -> float:
-    return variable.min + (variable.max - variable.min) * draw_uniform(key, tick.number)
+def _generate_uniform(variable: UniformVariable, stream_key: bytes, tick: Tick) -> float:
+    return variable.min + (variable.max - variable.min) * draw_uniform(stream_key, tick.number)
 
 
-def _generate_normal(variable: NormalVariable, key: bytes, tick: Tick) -> float:
-    return variable.mean + variable.stdev * draw_normal(key, tick.number)
+def _generate_normal(variable: NormalVariable, stream_key: bytes, tick: Tick) -> float:
+    return variable.mean + variable.stdev * draw_normal(stream_key, tick.number)
 
 
 def _generate_counter_value(variable: CounterVariable, tick: Tick) -> int:
@@ -203,23 +203,25 @@ def _count_values_before_restart(start: int, wrap: int, step: int) -> int:
 
 
 def _build_periodic_generator(
-    variable: SineVariable | RampVariable | SquareVariable, key: bytes, device: int
+    variable: SineVariable | RampVariable | SquareVariable, stream_key: bytes, device_number: int
 ) -> Generator:
     low, high = variable.min, variable.max
     period_ms = variable.period_sec * 1000
     # Multiples of the golden ratio distribute any number of devices evenly over the period.
-    shift = (device - 1) * _GOLDEN
+    shift = (device_number - 1) * _GOLDEN
 
     def generate_value(tick: Tick) -> float:
         # Reduce the time first: dividing the full time since 1970 would leave only eight digits of the phase.
-        share = _compute_waveform(variable, (math.fmod(tick.milliseconds, period_ms) / period_ms + shift) % 1.0)
-        noise = variable.noise * draw_normal(key, tick.number) if variable.noise else 0.0
+        share = _compute_waveform_between_0_and_1(
+            variable, (math.fmod(tick.milliseconds_since_1970, period_ms) / period_ms + shift) % 1.0
+        )
+        noise = variable.noise * draw_normal(stream_key, tick.number) if variable.noise else 0.0
         return low + (high - low) * share + noise
 
     return generate_value
 
 
-def _compute_waveform(variable: SineVariable | RampVariable | SquareVariable, phase: float) -> float:
+def _compute_waveform_between_0_and_1(variable: SineVariable | RampVariable | SquareVariable, phase: float) -> float:
     if isinstance(variable, SineVariable):
         return (1 + math.sin(math.tau * phase)) / 2
     if isinstance(variable, RampVariable):
@@ -227,15 +229,15 @@ def _compute_waveform(variable: SineVariable | RampVariable | SquareVariable, ph
     return 1.0 if phase >= 1 - variable.duty else 0.0
 
 
-def _build_walk_generator(variable: RandomWalkVariable, seed: int, device: int) -> Generator:
+def _build_walk_generator(variable: RandomWalkVariable, seed: int, device_number: int) -> Generator:
     start = (variable.min + variable.max) / 2 if variable.start is None else variable.start
     day, walk = -1, RandomWalk(b"")
 
     def generate_value(tick: Tick) -> float:
         nonlocal day, walk
-        if tick.day != day:
-            day = tick.day
-            walk = RandomWalk(derive_stream_key(seed, device, variable.name, day))
+        if tick.days_since_1970 != day:
+            day = tick.days_since_1970
+            walk = RandomWalk(derive_stream_key(seed, device_number, variable.name, day))
         return reflect_into_range(
             start + variable.step * walk.compute_position(tick.index_in_day), variable.min, variable.max
         )
@@ -243,13 +245,15 @@ def _build_walk_generator(variable: RandomWalkVariable, seed: int, device: int) 
     return generate_value
 
 
-def _build_choice_generator(variable: ChoiceVariable, key: bytes) -> Generator:
+def _build_choice_generator(variable: ChoiceVariable, stream_key: bytes) -> Generator:
     weights = variable.weights or (1.0,) * len(variable.values)
     if len(weights) != len(variable.values) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
         raise ValueError(f"variable {variable.name}: needs one weight of 0 or more per value, and at least one above 0")
     bounds = list(accumulate(weights))
     last = len(bounds) - 1
-    return lambda tick: variable.values[min(bisect_right(bounds, draw_uniform(key, tick.number) * bounds[-1]), last)]
+    return lambda tick: variable.values[
+        min(bisect_right(bounds, draw_uniform(stream_key, tick.number) * bounds[-1]), last)
+    ]
 
 
 FILL_MS = 10_000
@@ -294,7 +298,7 @@ class SimulatedConnection:
             yield from self._build_messages(Tick(number, self._interval_ms))
 
     def _build_messages(self, tick: Tick) -> Iterator[HubMessage]:
-        timestamp = _EPOCH + timedelta(milliseconds=tick.milliseconds)
+        timestamp = _EPOCH + timedelta(milliseconds=tick.milliseconds_since_1970)
         for device_id, variables in self._devices:
             message_id = f"{device_id}-{tick.number}"
             yield HubMessage(
@@ -314,8 +318,8 @@ class Simulators:
         self._running: dict[str, SimulatedConnection] = {}
         self._sent_until_ms: dict[str, int] = {}
 
-    async def run(self, moment: datetime) -> int:
-        """Send all simulated messages that are due at a moment, and return their number.
+    async def send_and_count_due_messages(self, at: datetime) -> int:
+        """Send all simulated messages that are due at a time, and return their number.
 
         Raises:
             WorkspaceError: from the hub; the next run sends the messages again.
@@ -324,7 +328,7 @@ class Simulators:
         if catalog.version != self._version:
             self._running = _create_simulators(catalog)
             self._version = catalog.version
-        until_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
+        until_ms = (at - _EPOCH) // timedelta(milliseconds=1)
         messages = [
             message
             for lookup, simulated in self._running.items()

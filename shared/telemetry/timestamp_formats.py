@@ -18,50 +18,54 @@ _MAX_AS_MILLISECONDS: Final = 253_402_300_800_000 * 1_000_000
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 
 
-def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
+def parse_timestamp(value: object, timestamp_format: TimestampFormat) -> datetime:
     """Parse the timestamp of a message; return the time in UTC, truncated to microseconds.
 
     Epoch times are JSON numbers or the same number as text, such as ``1767600000.25`` and ``"1767600000.25"``.
 
     Args:
         value: timestamp as a JSON value.
-        form: timestamp format that the connection declares.
+        timestamp_format: timestamp format that the connection declares.
 
     Raises:
         ValueError: if the value does not have the format, or is outside the years 1 to 9999.
     """
-    if form is TimestampFormat.RFC3339:
+    if timestamp_format is TimestampFormat.RFC3339:
         return parse_rfc3339(value if isinstance(value, str) else "")
-    per_unit = _MICROSECONDS[form]
+    per_unit = _MICROSECONDS[timestamp_format]
     if isinstance(value, LongInteger):
-        raise ValueError(_describe_time_range_rule(is_milliseconds=False))  # noqa: TRY004  a number of the right type
+        raise ValueError(_describe_time_range_rule(is_probably_milliseconds=False))  # noqa: TRY004  a number of the right type
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
-        return _to_instant(value * per_unit, form)
-    return _to_instant(_to_microseconds(value, per_unit, form), form)
+        return _to_instant(value * per_unit, timestamp_format)
+    return _to_instant(_to_microseconds(value, per_unit, timestamp_format), timestamp_format)
 
 
-def _to_microseconds(value: object, per_unit: int, form: TimestampFormat) -> int:
+def _to_microseconds(value: object, microseconds_per_unit: int, timestamp_format: TimestampFormat) -> int:
     if isinstance(value, float):
         # Until the year 2242, repr() of a double restores the decimal of the message to the microsecond.
-        return _round_down(Fraction(repr(value)) * per_unit)
+        return _round_down(Fraction(repr(value)) * microseconds_per_unit)
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
-        return _round_down(Fraction(value) * per_unit)
-    raise ValueError(f"must be a number for the format {form.value}, which counts from 1970-01-01T00:00:00Z")
+        return _round_down(Fraction(value) * microseconds_per_unit)
+    raise ValueError(
+        f"must be a number for the format {timestamp_format.value}, which counts from 1970-01-01T00:00:00Z"
+    )
 
 
 def _round_down(number: Fraction) -> int:
     return number.numerator // number.denominator
 
 
-def _to_instant(microseconds: int, form: TimestampFormat) -> datetime:
+def _to_instant(microseconds_since_1970: int, timestamp_format: TimestampFormat) -> datetime:
     try:
-        return _EPOCH + timedelta(microseconds=microseconds)
+        return _EPOCH + timedelta(microseconds=microseconds_since_1970)
     except OverflowError:
-        is_milliseconds = form is TimestampFormat.EPOCH_SECONDS and 0 < microseconds <= _MAX_AS_MILLISECONDS
-        raise ValueError(_describe_time_range_rule(is_milliseconds=is_milliseconds)) from None
+        is_probably_milliseconds = (
+            timestamp_format is TimestampFormat.EPOCH_SECONDS and 0 < microseconds_since_1970 <= _MAX_AS_MILLISECONDS
+        )
+        raise ValueError(_describe_time_range_rule(is_probably_milliseconds=is_probably_milliseconds)) from None
 
 
-def _describe_time_range_rule(*, is_milliseconds: bool) -> str:
-    hint = "; is the format epochMilliseconds?" if is_milliseconds else ""
+def _describe_time_range_rule(*, is_probably_milliseconds: bool) -> str:
+    hint = "; is the format epochMilliseconds?" if is_probably_milliseconds else ""
     return f"the time is outside the years 1 to 9999{hint}"

@@ -39,7 +39,7 @@ class LongInteger(Decimal):
         return str(self)
 
 
-def parse_integer(text: str) -> int | LongInteger:
+def parse_json_integer(text: str) -> int | LongInteger:
     """Convert the text of a JSON integer to an ``int`` or, beyond 64 bits, to a :class:`LongInteger`.
 
     Raises:
@@ -75,12 +75,12 @@ def long_integer_to_json(value: Any) -> orjson.Fragment:
     raise TypeError(f"{type(value).__name__} cannot be serialised as JSON")
 
 
-def may_have_long_integers(text: bytes) -> bool:
+def may_have_long_integers(json_text: bytes) -> bool:
     """Return whether a JSON text possibly contains an integer beyond 64 bits.
 
     Many digits in a string or fraction can also give True.
     """
-    return _LONG in text.translate(_ZEROS) and _BEYOND_64_BIT.search(text) is not None
+    return _LONG in json_text.translate(_ZEROS) and _BEYOND_64_BIT.search(json_text) is not None
 
 
 def _reject_non_json_constant(constant: str) -> NoReturn:
@@ -94,6 +94,9 @@ def _parse_finite_number(text: str) -> float:
     return number
 
 
+type ValueAndEnd[T] = tuple[T, int]
+"""Parsed JSON value, and the position of the text at which parsing continues."""
+
 _DECODER = json.JSONDecoder(parse_constant=_reject_non_json_constant, parse_float=_parse_finite_number)
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SLICE: Final = 64 * 1024
@@ -104,73 +107,73 @@ _BETWEEN: Final = (("],[", 1), ("},{", 1), (",", 0))
 """Texts between two elements at which an array can be cut, and the position of their comma."""
 
 
-def parse_json_in_slices(text: str) -> Any:
+def parse_json_in_slices(json_text: str) -> Any:
     """Parse a JSON text (RFC 8259) with the same result as ``json.loads``, but reject NaN and infinite numbers.
 
     Arrays and objects of more than 65,536 characters are parsed in several calls. Only a number or a string is always
     parsed in one call.
 
     Args:
-        text: the JSON text.
+        json_text: the JSON text.
 
     Raises:
         ValueError: the text is not JSON, or has NaN, Infinity or a number outside the range of a double.
         RecursionError: more than about 300 large arrays and objects are nested.
     """
-    if len(text) <= _SLICE:
-        return _parse_in_one_call(text)
-    value, end = _parse_value(text, _skip_whitespace(text, 0))
-    if _skip_whitespace(text, end) != len(text):
-        raise json.JSONDecodeError("Extra data", text, end)
+    if len(json_text) <= _SLICE:
+        return _parse_in_one_call(json_text)
+    value, end = _parse_value(json_text, _find_position_after_whitespace(json_text, 0))
+    if _find_position_after_whitespace(json_text, end) != len(json_text):
+        raise json.JSONDecodeError("Extra data", json_text, end)
     return value
 
 
-def _parse_in_one_call(text: str) -> Any:
+def _parse_in_one_call(json_text: str) -> Any:
     """Parse a JSON text with the fast parser, or with the standard library's parser if the fast one rejects it."""
     try:
-        return _parse_with_fast_parser_if_exact(text)
+        return _parse_with_fast_parser_if_exact(json_text)
     except (ValueError, RecursionError):
         # The fast parser also rejects texts that the other parser accepts, for instance unpaired surrogates.
-        return _DECODER.decode(text)
+        return _DECODER.decode(json_text)
 
 
-def _parse_value(text: str, at: int) -> tuple[Any, int]:
+def _parse_value(json_text: str, position: int) -> ValueAndEnd[Any]:
     """Parse the JSON value at a position of the text; return the value and the position after it."""
-    first = text[at : at + 1]
+    first = json_text[position : position + 1]
     if first not in ("[", "{"):
-        return _DECODER.raw_decode(text, at)
+        return _DECODER.raw_decode(json_text, position)
     for length in (_SMALL, _SLICE):
         try:
-            value, end = _DECODER.raw_decode(text[at : at + length])
+            value, end = _DECODER.raw_decode(json_text[position : position + length])
         except (ValueError, RecursionError):
             # It is longer than the slice, or it is not JSON; the functions below find that out.
             continue
-        return value, at + end
-    return _parse_array(text, at + 1) if first == "[" else _parse_object(text, at + 1)
+        return value, position + end
+    return _parse_array(json_text, position + 1) if first == "[" else _parse_object(json_text, position + 1)
 
 
-def _parse_array(text: str, at: int) -> tuple[list[Any], int]:
+def _parse_array(json_text: str, position: int) -> ValueAndEnd[list[Any]]:
     """Parse a JSON array from the position after its opening bracket; return it and the position after the array."""
     found: list[Any] = []
-    at = _skip_whitespace(text, at)
-    if text[at : at + 1] == "]":
-        return found, at + 1
-    one_by_one_until = at
+    position = _find_position_after_whitespace(json_text, position)
+    if json_text[position : position + 1] == "]":
+        return found, position + 1
+    one_by_one_until = position
     while True:
-        if at >= one_by_one_until:
-            members, one_by_one_until = _parse_next_elements(text, at)
+        if position >= one_by_one_until:
+            members, one_by_one_until = _parse_next_elements(json_text, position)
             if members:
                 found += members
-                at = one_by_one_until
-        value, at = _parse_value(text, _skip_whitespace(text, at))
+                position = one_by_one_until
+        value, position = _parse_value(json_text, _find_position_after_whitespace(json_text, position))
         found.append(value)
-        at = _skip_whitespace(text, at)
-        if _is_closing_mark(text, at, "]"):
-            return found, at + 1
-        at += 1
+        position = _find_position_after_whitespace(json_text, position)
+        if _is_closing_mark(json_text, position, "]"):
+            return found, position + 1
+        position += 1
 
 
-def _parse_next_elements(text: str, at: int) -> tuple[list[Any], int]:
+def _parse_next_elements(json_text: str, position: int) -> ValueAndEnd[list[Any]]:
     """Parse the next elements of a JSON array in one call.
 
     The array is cut at a comma. If this comma is inside an element, a bracket or a string is still open before the
@@ -180,63 +183,67 @@ def _parse_next_elements(text: str, at: int) -> tuple[list[Any], int]:
         The elements, and the position of the next element. If the array cannot be cut: no elements, and the position up
         to which the elements must be parsed one by one.
     """
-    comma = _find_comma_between_elements(text, at + _SLICE)
+    comma = _find_comma_between_elements(json_text, position + _SLICE)
     if comma < 0:
-        return [], at + _SLICE
+        return [], position + _SLICE
     try:
-        return _parse_with_fast_parser_if_exact(f"[{text[at:comma]}]"), comma + 1
+        return _parse_with_fast_parser_if_exact(f"[{json_text[position:comma]}]"), comma + 1
     except (ValueError, RecursionError):
         return [], comma + 1
 
 
-def _find_comma_between_elements(text: str, start: int) -> int:
+def _find_comma_between_elements(json_text: str, start: int) -> int:
     """Return the position of the first comma that probably is between two elements of an array; -1 without one."""
     for mark, offset in _BETWEEN:
-        place = text.find(mark, start, start + _SLICE + len(mark))
+        place = json_text.find(mark, start, start + _SLICE + len(mark))
         if place >= 0:
             return place + offset
     return -1
 
 
-def _parse_with_fast_parser_if_exact(text: str) -> Any:
+def _parse_with_fast_parser_if_exact(json_text: str) -> Any:
     """Parse a JSON text with the fast parser, or with the standard library's if a number has at least 19 digits."""
-    encoded = text.encode()
+    encoded = json_text.encode()
     # The fast parser possibly does not return a number with so many digits exactly.
-    return _DECODER.decode(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
+    return _DECODER.decode(json_text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
 
 
-def _parse_object(text: str, at: int) -> tuple[dict[str, Any], int]:
+def _parse_object(json_text: str, position: int) -> ValueAndEnd[dict[str, Any]]:
     """Parse a JSON object from the position after its opening brace; return it and the position after the object."""
     found: dict[str, Any] = {}
-    at = _skip_whitespace(text, at)
-    if text[at : at + 1] == "}":
-        return found, at + 1
+    position = _find_position_after_whitespace(json_text, position)
+    if json_text[position : position + 1] == "}":
+        return found, position + 1
     while True:
-        at = _skip_expected_mark(text, _skip_whitespace(text, at), '"')
-        name, at = scanstring(text, at)
-        at = _skip_expected_mark(text, _skip_whitespace(text, at), ":")
-        found[name], at = _parse_value(text, _skip_whitespace(text, at))
-        at = _skip_whitespace(text, at)
-        if _is_closing_mark(text, at, "}"):
-            return found, at + 1
-        at += 1
+        position = _find_position_after_expected_mark(
+            json_text, _find_position_after_whitespace(json_text, position), '"'
+        )
+        name, position = scanstring(json_text, position)
+        position = _find_position_after_expected_mark(
+            json_text, _find_position_after_whitespace(json_text, position), ":"
+        )
+        found[name], position = _parse_value(json_text, _find_position_after_whitespace(json_text, position))
+        position = _find_position_after_whitespace(json_text, position)
+        if _is_closing_mark(json_text, position, "}"):
+            return found, position + 1
+        position += 1
 
 
-def _skip_whitespace(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+def _find_position_after_whitespace(json_text: str, position: int) -> int:
+    found = _SPACE.match(json_text, position)
+    return position if found is None else found.end()
 
 
-def _is_closing_mark(text: str, at: int, mark: str) -> bool:
-    """Return whether the closing bracket ``mark`` is at a position; otherwise, require a comma there."""
-    if text[at : at + 1] == mark:
+def _is_closing_mark(json_text: str, position: int, closing_mark: str) -> bool:
+    """Return whether the closing bracket ``closing_mark`` is at a position; otherwise, require a comma there."""
+    if json_text[position : position + 1] == closing_mark:
         return True
-    _skip_expected_mark(text, at, ",")
+    _find_position_after_expected_mark(json_text, position, ",")
     return False
 
 
-def _skip_expected_mark(text: str, at: int, mark: str) -> int:
-    """Return the position after the character ``mark``, which must be at the given position."""
-    if text[at : at + 1] != mark:
-        raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
-    return at + 1
+def _find_position_after_expected_mark(json_text: str, position: int, expected_mark: str) -> int:
+    """Return the position after the character ``expected_mark``, which must be at the given position."""
+    if json_text[position : position + 1] != expected_mark:
+        raise json.JSONDecodeError(f"Expecting {expected_mark!r}", json_text, position)
+    return position + 1

@@ -61,15 +61,15 @@ _SLOW_ENCODER: Final = json.JSONEncoder(
 )
 
 
-def serialise_rows(rows: Sequence[Any], text_size: int) -> Iterator[bytes]:
+def iterate_json_parts_of_rows(rows: Sequence[Any], source_text_size: int) -> Iterator[bytes]:
     """Serialise the rows of a query's result; yield the parts of the JSON text of all rows with commas between them.
 
     Args:
         rows: rows as JSON values.
-        text_size: size of the JSON text from which the rows were parsed, in characters or bytes.
+        source_text_size: size of the JSON text from which the rows were parsed, in characters or bytes.
     """
-    if text_size > _SHORT_RESULT:
-        yield from _serialise_elements(rows)
+    if source_text_size > _SHORT_RESULT:
+        yield from _serialise_elements_in_parts(rows)
         return
     # The values of a short result need not be counted.
     for start in range(0, len(rows), _ROWS_PER_CALL):
@@ -78,24 +78,24 @@ def serialise_rows(rows: Sequence[Any], text_size: int) -> Iterator[bytes]:
         yield serialise_json(rows[start : start + _ROWS_PER_CALL])[1:-1]
 
 
-def _serialise_elements(elements: Iterable[Any]) -> Iterator[bytes]:
+def _serialise_elements_in_parts(elements: Iterable[Any]) -> Iterator[bytes]:
     """Serialise the elements of an array; yield the parts of their JSON text with commas between them."""
     separator = b""
-    for group in _group_elements(elements):
+    for group in _group_elements_for_one_call(elements):
         yield separator
         separator = b","
         if len(group) == 1:
-            yield from serialise_in_parts(group[0])
+            yield from serialise_json_in_parts(group[0])
         else:
             yield serialise_json(group)[1:-1]
 
 
-def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
+def _group_elements_for_one_call(elements: Iterable[Any]) -> Iterator[list[Any]]:
     """Yield groups of consecutive elements that are serialised in one call, and each large element alone."""
     group: list[Any] = []
     values = 0
     for element in elements:
-        count = _count_values(element)
+        count = _count_values_up_to_call_limit(element)
         if group and values + count > _MAX_VALUES_PER_CALL:
             yield group
             group, values = [], 0
@@ -105,25 +105,25 @@ def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
         yield group
 
 
-def serialise_in_parts(value: Any) -> Iterator[bytes]:
+def serialise_json_in_parts(value: Any) -> Iterator[bytes]:
     """Serialise a JSON value as :func:`serialise_json` does, but in several calls; yield the parts of its JSON text."""
     if isinstance(value, str) and len(value) > _CHARACTERS_PER_CALL:
-        yield from _serialise_text(value)
-    elif not isinstance(value, dict | list) or _count_values(value) <= _MAX_VALUES_PER_CALL:
+        yield from _serialise_text_in_parts(value)
+    elif not isinstance(value, dict | list) or _count_values_up_to_call_limit(value) <= _MAX_VALUES_PER_CALL:
         yield serialise_json(value)
     elif isinstance(value, list):
         yield b"["
-        yield from _serialise_elements(value)
+        yield from _serialise_elements_in_parts(value)
         yield b"]"
     else:
         yield b"{"
         for number, (name, member) in enumerate(value.items()):
             yield b"%b%b:" % (b"," if number else b"", serialise_json(name))
-            yield from serialise_in_parts(member)
+            yield from serialise_json_in_parts(member)
         yield b"}"
 
 
-def _serialise_text(text: str) -> Iterator[bytes]:
+def _serialise_text_in_parts(text: str) -> Iterator[bytes]:
     yield b'"'
     for start in range(0, len(text), _CHARACTERS_PER_CALL):
         yield serialise_json(text[start : start + _CHARACTERS_PER_CALL])[1:-1]
@@ -136,14 +136,14 @@ def to_json_text(value: Any) -> str:
     NaN and infinities become null.
     """
     try:
-        return _encode_in_parts(value)
+        return _encode_json_value(value)
     except ValueError:
-        return _encode_in_parts(_replace_nonfinite_numbers(value))
+        return _encode_json_value(_replace_nonfinite_numbers(value))
 
 
-def _encode_in_parts(value: Any) -> str:
+def _encode_json_value(value: Any) -> str:
     """Convert a JSON value to text; a value with many parts is converted part by part."""
-    if _count_values(value) <= _MAX_VALUES_PER_CALL:
+    if _count_values_up_to_call_limit(value) <= _MAX_VALUES_PER_CALL:
         return _ENCODER.encode(value)
     # The encoder writes the parts of a value one by one in Python code, which other threads can interrupt.
     text = io.StringIO()
@@ -154,7 +154,7 @@ def _encode_in_parts(value: Any) -> str:
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _count_values(value: Any) -> int:
+def _count_values_up_to_call_limit(value: Any) -> int:
     """Count the values in a JSON value; long texts and names count as several. Stop above ``_MAX_VALUES_PER_CALL``."""
     count = 0
     waiting: list[Iterable[Any]] = [(value,)]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from shared.runtime import Runtime
-from shared.text_formats.large_json import may_have_long_integers, parse_integer
+from shared.text_formats.large_json import may_have_long_integers, parse_json_integer
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
@@ -30,7 +30,7 @@ _LENIENT: Final = json.JSONDecoder()
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-async def parse_body(body: bytes, runtime: Runtime, *, keeps_long_integers: bool = False) -> Any:
+async def parse_json_body(body: bytes, runtime: Runtime, *, keeps_long_integers: bool = False) -> Any:
     """Parse a JSON body as :func:`parse_json` does, but in a worker thread if the body is large.
 
     Raises:
@@ -51,15 +51,15 @@ def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
             range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
-    value = _parse_with_orjson(body)
+    value = _try_parse_with_orjson(body)
     return (
-        _parse_with_standard_library(body, parse_integer if keeps_long_integers else _parse_int)
+        _parse_with_standard_library(body, parse_json_integer if keeps_long_integers else _parse_int)
         if value is _UNDECIDED
         else value
     )
 
 
-def _parse_with_orjson(body: bytes) -> Any:
+def _try_parse_with_orjson(body: bytes) -> Any:
     """Parse a JSON body with orjson, three times as fast as ``json``; return ``_UNDECIDED`` if the result may be wrong.
 
     Of two properties with the same name, orjson returns only the last. To detect such a body, the parsed value is
@@ -110,7 +110,7 @@ def _parse_with_standard_library(body: bytes, parse_int: Callable[[str], Any]) -
     return value
 
 
-def find_invalid_element(body: bytes, max_elements: int) -> int | None:
+def find_invalid_element_index(body: bytes, max_elements: int) -> int | None:
     """Return the index of the first element of a JSON array that breaks a rule of :func:`parse_json`.
 
     Return None if the text is not JSON, is not an array, or has too many arrays and objects. The caller then needs no
@@ -126,10 +126,10 @@ def find_invalid_element(body: bytes, max_elements: int) -> int | None:
         _reject_too_many_containers(text)
     except ValueError:
         return None
-    at = _skip_white_space(text, 0)
+    at = _find_position_after_whitespace(text, 0)
     index = 0
     while index < max_elements and text[at : at + 1] == ("," if index else "["):
-        start = _skip_white_space(text, at + 1)
+        start = _find_position_after_whitespace(text, at + 1)
         try:
             _, end = _LENIENT.raw_decode(text, start)
             parse_json(b"[%b]" % text[start:end].encode())
@@ -137,11 +137,11 @@ def find_invalid_element(body: bytes, max_elements: int) -> int | None:
             return None
         except (ValueError, RecursionError):
             return index
-        at, index = _skip_white_space(text, end), index + 1
+        at, index = _find_position_after_whitespace(text, end), index + 1
     return None
 
 
-def _skip_white_space(text: str, start: int) -> int:
+def _find_position_after_whitespace(text: str, start: int) -> int:
     found = _SPACE.match(text, start)
     return found.end() if found else start
 
@@ -223,14 +223,14 @@ def _reject_deep_nesting(value: Any) -> None:
     _list_children_and_reject_infinity(level)
 
 
-def _list_children_and_reject_infinity(level: list[Any]) -> list[Any]:
+def _list_children_and_reject_infinity(json_values: list[Any]) -> list[Any]:
     """Return the elements and property values of all arrays and objects in a list of JSON values.
 
     Raises:
         ValueError: one of the listed values is an infinite number.
     """
     children: list[Any] = []
-    for item in level:
+    for item in json_values:
         if isinstance(item, dict):
             children.extend(item.values())
         elif isinstance(item, list):

@@ -48,7 +48,7 @@ def find_id_error(text: str) -> str | None:
     return find_name_error(text)
 
 
-def validate_name(text: str) -> str:
+def require_valid_name(text: str) -> str:
     """Return a name or id unchanged if it is valid.
 
     Raises:
@@ -62,7 +62,7 @@ def validate_name(text: str) -> str:
 Name = Annotated[
     str,
     StringConstraints(strict=True, min_length=1, max_length=MAX_NAME),
-    AfterValidator(validate_name),
+    AfterValidator(require_valid_name),
     Field(json_schema_extra={"pattern": _PATTERN}),
 ]
 """Type of a name in a request body: a string that follows the rules of this module."""
@@ -85,7 +85,7 @@ def find_unicode_scripts(text: str) -> list[str]:
     The name of a script is the first word in the Unicode names of its characters. The scripts of Chinese, Japanese and
     Korean texts count as one script.
     """
-    return sorted({_find_unicode_script(character) for character in text if _has_unicode_script(character)})
+    return sorted({_get_unicode_script(character) for character in text if _has_unicode_script(character)})
 
 
 def to_identity_key(text: str) -> str:
@@ -103,7 +103,7 @@ def _has_unicode_script(character: str) -> bool:
     return category[0] == "L" or (category == "Nd" and not character.isascii())
 
 
-def _find_unicode_script(character: str) -> str:
+def _get_unicode_script(character: str) -> str:
     first = unicodedata.name(character, "UNKNOWN").split(" ")[0]
     return "EAST ASIAN" if first in _EAST_ASIAN else first
 

@@ -34,20 +34,20 @@ def find_redirect_uri_error(uri: str) -> str | None:
     return "must begin with `https://`, or have a scheme that contains a dot, such as `com.example.app`"
 
 
-def _find_web_uri_error(uri: str, scheme: str, rest: str) -> str | None:
-    if not rest.startswith("//") or not _AUTHORITY.fullmatch(_get_host_and_port(rest)):
+def _find_web_uri_error(uri: str, scheme: str, uri_without_scheme: str) -> str | None:
+    if not uri_without_scheme.startswith("//") or not _AUTHORITY.fullmatch(_get_host_and_port(uri_without_scheme)):
         return "must have a host and no user name"
     if scheme == "http" and not _LOOPBACK.fullmatch(uri):
         return "must begin with `https://`, or `http://` and 127.0.0.1, [::1] or localhost"
     return None
 
 
-def is_redirect_allowed(requested: str, declared: str) -> bool:
+def is_redirect_allowed(requested_uri: str, declared_uri: str) -> bool:
     """Return whether a requested redirect URI equals a declared one; a loopback URI may have any port."""
-    if requested == declared:
+    if requested_uri == declared_uri:
         return True
-    ours, theirs = _LOOPBACK.fullmatch(declared), _LOOPBACK.fullmatch(requested)
-    if ours is None or theirs is None or find_redirect_uri_error(requested) is not None:
+    ours, theirs = _LOOPBACK.fullmatch(declared_uri), _LOOPBACK.fullmatch(requested_uri)
+    if ours is None or theirs is None or find_redirect_uri_error(requested_uri) is not None:
         return False
     return ours.groups() == theirs.groups()
 
@@ -61,6 +61,6 @@ def describe_redirect_host(uri: str) -> str:
     return _get_host_and_port(rest) if scheme in _WEB_SCHEMES else f"{scheme}:"
 
 
-def _get_host_and_port(rest: str) -> str:
+def _get_host_and_port(uri_without_scheme: str) -> str:
     """Return the host and port of a web URI, of which the scheme and its colon are already removed."""
-    return re.split(r"[/?]", rest.removeprefix("//"), maxsplit=1)[0]
+    return re.split(r"[/?]", uri_without_scheme.removeprefix("//"), maxsplit=1)[0]

@@ -44,29 +44,31 @@ _TYPES: Final = {
 }
 
 
-def reword_pydantic_error(kind: str, message: str, value: object = None, *, suggest: bool = True) -> str:
+def reword_pydantic_error(
+    error_type: str, message: str, value: object = None, *, searches_suggestion: bool = True
+) -> str:
     """Convert a pydantic error to an error message in the wording of this API.
 
     Args:
-        kind: type of pydantic's error.
+        error_type: type of pydantic's error.
         message: message of pydantic's error.
         value: the invalid value, if it is known.
-        suggest: False to omit the search for the most similar allowed value, which takes time.
+        searches_suggestion: False to omit the search for the most similar allowed value, which takes time.
     """
-    if kind in _RULES:
-        return _RULES[kind]
-    if kind == "union_tag_invalid":
+    if error_type in _RULES:
+        return _RULES[error_type]
+    if error_type == "union_tag_invalid":
         return f"must be one of {message.rpartition(_TAGS)[2]}"
     if count := _COUNT.match(message):
         unit = "character" if isinstance(value, str) else "item"
         return f"must have at {count[1]} {count[2]} {unit}{'' if count[2] == '1' else 's'}"
-    if kind == "enum" and (options := _OPTION.findall(message))[0].startswith(_RIGHTS):
-        nearest = find_nearest_name(value, options) if suggest and isinstance(value, str) else None
+    if error_type == "enum" and (options := _OPTION.findall(message))[0].startswith(_RIGHTS):
+        nearest = find_nearest_name(value, options) if searches_suggestion and isinstance(value, str) else None
         return f"is not an access right; did you mean {nearest}?" if nearest else "is not an access right"
-    if kind == "string_pattern_mismatch" and (described := _describe_pattern(message)):
+    if error_type == "string_pattern_mismatch" and (described := _describe_pattern_in_message(message)):
         return described
     rule = _SUBJECT.sub("should ", message.removeprefix("Value error, "))
-    rule = _UNPARSED.sub("", rule) if kind.endswith("_parsing") else rule
+    rule = _UNPARSED.sub("", rule) if error_type.endswith("_parsing") else rule
     return _TYPES.get(rule, rule)
 
 
@@ -84,52 +86,60 @@ def get_field_location(detail: ErrorDetails) -> Location:
     return (*detail["loc"], TAG_FIELD) if detail["type"].startswith("union_tag") else detail["loc"]
 
 
-def remove_union_tags(location: Location, value: Any) -> Location:
+def remove_union_tags(location: Location, json_body: Any) -> Location:
     """Remove pydantic's tags of unions from a location, because the body does not contain these steps.
 
     Args:
         location: location as in pydantic's errors.
-        value: the body.
+        json_body: the body.
     """
     steps: list[int | str] = []
     for step in location:
-        if isinstance(value, dict):
-            if step not in value and value.get(TAG_FIELD) == step:
+        if isinstance(json_body, dict):
+            if step not in json_body and json_body.get(TAG_FIELD) == step:
                 continue
-            value = value.get(step)
+            json_body = json_body.get(step)
         else:
-            value = value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
+            json_body = (
+                json_body[step]
+                if isinstance(json_body, list) and isinstance(step, int) and step < len(json_body)
+                else None
+            )
         steps.append(step)
     return tuple(steps)
 
 
-def find_value(body: Any, location: Location) -> Any:
+def find_value_at_location(json_body: Any, location: Location) -> Any:
     """Return the value at a location of a body; None if the body has no value there.
 
     Args:
-        body: JSON value.
+        json_body: JSON value.
         location: location without tags of unions, as :func:`remove_union_tags` returns it.
     """
     for step in location:
-        if isinstance(body, dict):
-            body = body.get(step)
-        elif isinstance(body, list) and isinstance(step, int) and step < len(body):
-            body = body[step]
+        if isinstance(json_body, dict):
+            json_body = json_body.get(step)
+        elif isinstance(json_body, list) and isinstance(step, int) and step < len(json_body):
+            json_body = json_body[step]
         else:
             return None
-    return body
+    return json_body
 
 
-def _describe_pattern(message: str) -> str | None:
+def _describe_pattern_in_message(pydantic_message: str) -> str | None:
     """Describe the pattern in pydantic's message; return None for an unknown pattern."""
-    if message.endswith(f"'{JSON_POINTER_PATTERN}'"):
+    if pydantic_message.endswith(f"'{JSON_POINTER_PATTERN}'"):
         return "must be a JSON pointer such as /ts"
-    pattern = _NAME_PATTERN.search(message)
+    pattern = _NAME_PATTERN.search(pydantic_message)
     return _describe_name_pattern(*pattern.groups()) if pattern else None
 
 
-def _describe_name_pattern(first: str, others: str, fewest: str, most: str) -> str:
-    begin = "a letter or a digit" if first.endswith("0-9") else "a letter"
-    size = f"up to {int(most) + 1}" if fewest == "0" else f"{int(fewest) + 1} to {int(most) + 1}"
-    allowed = ", ".join(["letters", "digits", *others[:-1]])
-    return f"must have {size} {allowed} and {others[-1]}, and begin with {begin}"
+def _describe_name_pattern(first_characters: str, other_characters: str, fewest_others: str, most_others: str) -> str:
+    begin = "a letter or a digit" if first_characters.endswith("0-9") else "a letter"
+    size = (
+        f"up to {int(most_others) + 1}"
+        if fewest_others == "0"
+        else f"{int(fewest_others) + 1} to {int(most_others) + 1}"
+    )
+    allowed = ", ".join(["letters", "digits", *other_characters[:-1]])
+    return f"must have {size} {allowed} and {other_characters[-1]}, and begin with {begin}"

@@ -3,10 +3,10 @@
 from typing import Any
 
 
-def count_values(value: Any, maximum: int) -> int:
+def count_json_values(json_value: Any, maximum: int) -> int:
     """Count the values in the arrays and objects of a JSON value; stop as soon as the count exceeds ``maximum``."""
     count = 0
-    waiting = [value]
+    waiting = [json_value]
     while waiting and count <= maximum:
         container = waiting.pop()
         if isinstance(container, dict | list):

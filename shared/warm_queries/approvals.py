@@ -57,7 +57,9 @@ class BuildChanges(Protocol):
         ...
 
 
-def build_stored_signature(signed: SignedChange | None, item: CatalogItem, at: datetime) -> QuerySignature | None:
+def build_stored_signature_if_signed(
+    signed: SignedChange | None, item: CatalogItem, at: datetime
+) -> QuerySignature | None:
     """Build the form of a signature that the catalog stores; None for a decision without a signature.
 
     Args:
@@ -81,18 +83,20 @@ def build_stored_signature(signed: SignedChange | None, item: CatalogItem, at: d
 
 
 def build_decision_change(
-    item: CatalogItem, after: dict[str, Any], verb: str, signed: SignedChange | None
+    item: CatalogItem, definition_after: dict[str, Any], event_verb: str, signed: SignedChange | None
 ) -> ItemChange:
     """Build the catalog change that stores a decision about a query.
 
     Args:
         item: catalog item of the query.
-        after: definition of the query, including the decision.
-        verb: last part of the audit event's ActionType: ``Approved`` or ``Rejected``.
+        definition_after: definition of the query, including the decision.
+        event_verb: last part of the audit event's ActionType: ``Approved`` or ``Rejected``.
         signed: signature of the decision; None without a signature.
     """
     append_id = "" if signed is None else signed.append_id
-    return ItemChange(ItemKind.WARM_QUERY, item.key, item.definition, after, verb, is_edit=False, append_id=append_id)
+    return ItemChange(
+        ItemKind.WARM_QUERY, item.key, item.definition, definition_after, event_verb, is_edit=False, append_id=append_id
+    )
 
 
 def derive_decision_event_id(append_id: str, item: CatalogItem) -> str:

@@ -48,7 +48,7 @@ _SAMPLE_VALUES = {
 }
 
 
-type Result = tuple[Column, ...] | WorkspaceError
+type ColumnsOrError = tuple[Column, ...] | WorkspaceError
 """Columns of a query, or the reason why they are unknown."""
 
 type _Key = tuple[object, ...]
@@ -64,7 +64,7 @@ class _CacheEntry:
         approximations: each used function whose results can differ from Data Explorer's, with a note.
     """
 
-    result: Result
+    result: ColumnsOrError
     expires_at: float
     approximations: tuple[str, ...] = ()
 
@@ -81,8 +81,8 @@ class QueryColumns:
         self._runtime = runtime
         self._cache: OrderedDict[_Key, _CacheEntry] = OrderedDict()
         self._capacity = MIN_CACHED
-        self._requests: dict[_Key, asyncio.Task[Result]] = {}
-        self._queued: dict[_Key, asyncio.Task[Result]] = {}
+        self._requests: dict[_Key, asyncio.Task[ColumnsOrError]] = {}
+        self._queued: dict[_Key, asyncio.Task[ColumnsOrError]] = {}
         self._unresponsive_until = 0.0
         self._succeeded_at = 0.0
         self._failed_at = 0.0
@@ -115,7 +115,7 @@ class QueryColumns:
         result = await self.resolve_columns_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
 
-    async def resolve_columns_or_error(self, query: WarmQuery) -> Result:
+    async def resolve_columns_or_error(self, query: WarmQuery) -> ColumnsOrError:
         """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
         After the timeout, the request to the engine continues. For ten seconds, or until the engine responds, callers
@@ -125,11 +125,11 @@ class QueryColumns:
         return result
 
     async def find_columns_of_queries(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
-        """Return the result columns of each query; None for a query for which :meth:`find` would return None."""
+        """Return the result columns of each query; None where :meth:`find_columns` would return None."""
         results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
-    async def resolve_all_columns_or_errors(self, queries: Sequence[WarmQuery]) -> list[Result]:
+    async def resolve_all_columns_or_errors(self, queries: Sequence[WarmQuery]) -> list[ColumnsOrError]:
         """Return for each query its result columns or the engine's error; wait only a few seconds.
 
         If the columns of more than ``MAX_AWAITED`` queries are not cached, the error of these queries is
@@ -152,11 +152,11 @@ class QueryColumns:
             result = await asyncio.shield(self._get_or_start_column_request(key, query))
         return result if isinstance(result, WorkspaceError) else None
 
-    def enlarge_cache(self, queries: int) -> None:
+    def enlarge_cache(self, query_count: int) -> None:
         """Enlarge the cache to twice this number of queries, so that it also has space for changed queries."""
-        self._capacity = max(self._capacity, 2 * queries)
+        self._capacity = max(self._capacity, 2 * query_count)
 
-    def _find_cached_result(self, key: _Key) -> Result | None:
+    def _find_cached_result(self, key: _Key) -> ColumnsOrError | None:
         entry = self._cache.get(key)
         if entry is None or entry.expires_at < self._runtime.monotonic():
             return None
@@ -169,7 +169,7 @@ class QueryColumns:
         while len(self._cache) > self._capacity:
             self._cache.popitem(last=False)
 
-    async def _request_missing_columns(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, Result]:
+    async def _request_missing_columns(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, ColumnsOrError]:
         """Request the columns of uncached queries; the result of a query is an error if the engine is too slow."""
         start = (
             self._get_or_start_column_request if len(missing) <= LIST_REQUESTS else self._get_or_queue_column_request
@@ -182,27 +182,29 @@ class QueryColumns:
             self._unresponsive_until = self._runtime.monotonic() + UNRESPONSIVE_SECONDS
         return {key: request.result() if request in done else UNAVAILABLE for key, request in requests.items()}
 
-    def _get_or_start_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+    def _get_or_start_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[ColumnsOrError]:
         """Return the running task that requests a query's columns from the engine; start one if none is running."""
         return self._get_or_create_task(
             self._requests, key, lambda: self._resolve_columns_and_cache_rejection(key, query)
         )
 
-    def _get_or_queue_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+    def _get_or_queue_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[ColumnsOrError]:
         """Start a task that requests a query's columns as soon as fewer than ``LIST_REQUESTS`` requests are running."""
         return self._get_or_create_task(self._queued, key, lambda: self._resolve_when_slot_is_free(key, query))
 
     @staticmethod
     def _get_or_create_task(
-        tasks: dict[_Key, asyncio.Task[Result]], key: _Key, create: Callable[[], Coroutine[Any, Any, Result]]
-    ) -> asyncio.Task[Result]:
+        tasks: dict[_Key, asyncio.Task[ColumnsOrError]],
+        key: _Key,
+        create: Callable[[], Coroutine[Any, Any, ColumnsOrError]],
+    ) -> asyncio.Task[ColumnsOrError]:
         """Return the running task with this key; if there is none, start one with the coroutine from ``create``."""
         if key not in tasks:
             tasks[key] = start_task_independent_of_client(create())
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
         return tasks[key]
 
-    async def _resolve_when_slot_is_free(self, key: _Key, query: WarmQuery) -> Result:
+    async def _resolve_when_slot_is_free(self, key: _Key, query: WarmQuery) -> ColumnsOrError:
         queued_at = self._runtime.monotonic()
         async with self._turns:
             if self._failed_at > queued_at:
@@ -211,7 +213,7 @@ class QueryColumns:
             result = self._find_cached_result(key)
             return await self._get_or_start_column_request(key, query) if result is None else result
 
-    async def _resolve_columns_and_cache_rejection(self, key: _Key, query: WarmQuery) -> Result:
+    async def _resolve_columns_and_cache_rejection(self, key: _Key, query: WarmQuery) -> ColumnsOrError:
         """Return the columns of a query or the engine's error; cache the rejection of a query for a minute."""
         try:
             return await self.resolve_columns(query)
@@ -223,17 +225,17 @@ class QueryColumns:
             return error
 
     async def _request_columns(self, query: WarmQuery) -> EngineResult:
-        request = await self._runtime.run_in_thread_if_large(len(query.kql), self._build_request, query)
+        request = await self._runtime.run_in_thread_if_large(len(query.kql), self._build_columns_request, query)
         try:
             return await self._engine.execute(request)
         except WorkspaceError as error:
-            hint = kql_text.suggest_output_schema(query.kql) if _is_about_unknown_column(error) else ""
+            hint = kql_text.build_output_schema_hint(query.kql) if _is_about_unknown_column(error) else ""
             if not hint:
                 raise
-            raise _append_hint(error, hint) from error
+            raise _append_hint_to_error(error, hint) from error
 
     @staticmethod
-    def _build_request(query: WarmQuery) -> EngineQuery:
+    def _build_columns_request(query: WarmQuery) -> EngineQuery:
         check_query_restrictions(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
         composed = kql_text.compose_query(
@@ -247,7 +249,7 @@ def _is_about_unknown_column(error: WorkspaceError) -> bool:
     return error.kind is Kind.INVALID and _UNRESOLVED in error.detail
 
 
-def _append_hint(error: WorkspaceError, hint: str) -> WorkspaceError:
+def _append_hint_to_error(error: WorkspaceError, hint: str) -> WorkspaceError:
     message = error.detail.removeprefix("query: ") + hint
     extended = build_invalid_field_error("query", message, code=error.code)
     extended.members.update({name: value for name, value in error.members.items() if name != "errors"})

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -38,11 +38,25 @@ from shared.warm_queries.approvals import (
     BuildChanges,
     SignedChange,
     build_decision_change,
-    build_stored_signature,
+    build_stored_signature_if_signed,
     compute_query_etag,
     derive_decision_event_id,
 )
 from shared.warm_queries.columns import QueryColumns
+
+
+class StoredDraft(NamedTuple):
+    """Query that was stored as a draft, and whether it is new."""
+
+    entry: CatalogEntry[StoredWarmQuery]
+    is_new: bool
+
+
+class _EngineRejection(NamedTuple):
+    """KQL text that the query engine rejects, and the engine's error."""
+
+    kql: str
+    error: WorkspaceError
 
 
 class QueryDefinitions:
@@ -53,18 +67,18 @@ class QueryDefinitions:
         self._columns = columns
         self._runtime = runtime
 
-    async def find(self, lookup: str) -> CatalogEntry[StoredWarmQuery] | None:
+    async def find_query(self, lookup: str) -> CatalogEntry[StoredWarmQuery] | None:
         """Read a saved KQL query from the store; None if it is missing or unreadable by this version of the service."""
         item = _find_query_item(await self._catalog.load(), lookup)
         try:
-            return None if item is None else _parse_entry(item)
+            return None if item is None else _parse_query_entry(item)
         except ValidationError:
             return None
 
-    async def put(
+    async def store_draft(
         self, caller: Principal, query: WarmQuery, condition: Condition = UNCONDITIONAL
-    ) -> tuple[CatalogEntry[StoredWarmQuery], bool]:
-        """Store a query as a draft, without any earlier approval; return the query, and whether it is new.
+    ) -> StoredDraft:
+        """Store a query as a draft, without any earlier approval.
 
         The engine validates the query first, so that every stored query can run.
 
@@ -74,21 +88,22 @@ class QueryDefinitions:
         """
         draft = query.model_copy(update={"approval": None})
         faults = ValidationErrors()
-        await self.check(faults, draft)
+        await self.check_definition(faults, draft)
         faults.raise_all()
 
         def build_draft_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             _check_conflicts_with_other_queries(draft, stored)
             item = _find_query_item(stored, draft.lookup)
-            _check_condition(condition, item)
+            _check_write_condition(condition, item)
             before = None if item is None else item.definition
             return [ItemChange(ItemKind.WARM_QUERY, draft.lookup, before, to_definition(draft))]
 
         outcome = await self._catalog.commit_api_changes(build_draft_changes, caller.member_id)
         [change] = outcome.plan.changes
-        return _parse_entry(_get_query_item(outcome.catalog, draft.lookup)), change.before is None
+        entry = _parse_query_entry(_get_query_item(outcome.catalog, draft.lookup))
+        return StoredDraft(entry, is_new=change.before is None)
 
-    async def check(self, faults: ValidationErrors, query: WarmQuery) -> None:
+    async def check_definition(self, faults: ValidationErrors, query: WarmQuery) -> None:
         """Check the definition of a saved KQL query, and add its errors to ``faults``.
 
         The engine validates the text only if all other rules for text and parameters are met.
@@ -104,27 +119,28 @@ class QueryDefinitions:
             with faults.collect_raised_error():
                 _check_surface_exists(query, await self._catalog.load())
 
-    async def approve(
+    async def approve_query(
         self,
-        approver: str,
+        approver_id: str,
         lookup: str,
         condition: Condition = UNCONDITIONAL,
         *,
-        creators: Collection[str] = (),
-        repeatable: bool = False,
+        credential_creators: Collection[str] = (),
+        can_be_retry: bool = False,
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> CatalogEntry[StoredWarmQuery]:
         """Approve a draft; a query that is already approved does not change.
 
         Args:
-            approver: member id of the person who approves.
+            approver_id: member id of the person who approves.
             lookup: lookup (id in URLs) of the query.
             condition: If-Match precondition on the definition of the query.
-            creators: members who, like the approver, must not be the last editor: the creators of the approver's
-                credential, and the services with API keys that the approver or one of these creators possibly made.
-            repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
-                that the approver has already approved.
+            credential_creators: members who, like the approver, must not be the last editor: the creators of the
+                approver's credential, and the services with API keys that the approver or one of these creators
+                possibly made.
+            can_be_retry: True if the request can be a retry after a lost reply. The condition then also matches the
+                draft that the approver has already approved.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
                 can therefore sign with the sign-in that the first attempt used.
             signer: signs the decision; None for a decision without a signature.
@@ -135,69 +151,68 @@ class QueryDefinitions:
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; INVALID ``SIGNATURE_REQUIRED`` if
                 the policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`.
         """
-        rejected_text, engine_error = await self._find_rejected_kql_and_error(lookup)
+        rejection = await self._find_engine_rejection(lookup)
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _require_query_to_approve(item, (approver, *creators))
-            if not (repeatable and _is_repeated_approval(item, approver, condition)):
-                _check_condition(condition, item)
+            query = _require_query_to_approve(item, (approver_id, *credential_creators))
+            if not (can_be_retry and _is_repeated_approval(item, approver_id, condition)):
+                _check_write_condition(condition, item)
             if query.approval is not None:
                 return []
-            if engine_error is not None and query.kql == rejected_text:
-                raise engine_error
+            if rejection is not None and query.kql == rejection.kql:
+                raise rejection.error
             at = self._runtime.now()
             approval = Approval(
-                approved_by=approver, approved_at=at, signature=build_stored_signature(signed, item, at)
+                approved_by=approver_id, approved_at=at, signature=build_stored_signature_if_signed(signed, item, at)
             )
             after = to_definition(query.model_copy(update={"approval": approval}))
             return [build_decision_change(item, after, "Approved", signed)]
 
-        return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, approver_id, build_changes, signer, append_id)
 
-    async def _find_rejected_kql_and_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
-        """Validate a draft with the query engine; return its KQL text and the error if the engine rejects the text.
-
-        In all other cases, return an empty text and None.
+    async def _find_engine_rejection(self, lookup: str) -> _EngineRejection | None:
+        """Validate a draft with the query engine; return None unless the engine rejects its KQL text.
 
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """
         item = _find_query_item(await self._catalog.load(), lookup)
         query = None if item is None else StoredWarmQuery.model_validate(item.definition)
         if query is None or query.approval is not None:
-            return "", None
+            return None
         found = await self._columns.resolve_columns_or_error(query)
         if not isinstance(found, WorkspaceError) or found.kind is not Kind.INVALID:
-            return "", None
+            return None
         try:
             with _rename_query_field_in_errors():
                 raise found
         except WorkspaceError as error:
-            return query.kql, error
+            return _EngineRejection(query.kql, error)
 
-    async def reject(
+    async def reject_query(
         self,
-        rejector: str,
+        rejector_id: str,
         lookup: str,
         comment: str,
         condition: Condition = UNCONDITIONAL,
         *,
-        creators: Collection[str] = (),
-        repeatable: bool = False,
+        credential_creators: Collection[str] = (),
+        can_be_retry: bool = False,
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> CatalogEntry[StoredWarmQuery]:
         """Reject a draft; the rejection is part of the definition until the query is replaced.
 
         Args:
-            rejector: member id of the person who rejects.
+            rejector_id: member id of the person who rejects.
             lookup: lookup (id in URLs) of the query.
             comment: reason of the rejection.
             condition: If-Match precondition on the definition of the query.
-            creators: members who, like the rejector, must not be the last editor: the creators of the rejector's
-                credential, and the services with API keys that the rejector or one of these creators possibly made.
-            repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
-                that the rejector has already rejected.
+            credential_creators: members who, like the rejector, must not be the last editor: the creators of the
+                rejector's credential, and the services with API keys that the rejector or one of these creators
+                possibly made.
+            can_be_retry: True if the request can be a retry after a lost reply. The condition then also matches the
+                draft that the rejector has already rejected.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
                 can therefore sign with the sign-in that the first attempt used.
             signer: signs the decision; None for a decision without a signature.
@@ -205,45 +220,45 @@ class QueryDefinitions:
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the rejector is
                 the last editor; CONFLICT ``WARM_QUERY_APPROVED`` if the query is approved; PRECONDITION_FAILED; INVALID
-                ``SIGNATURE_REQUIRED`` as in :meth:`approve`; the errors of :meth:`DecisionSigner.sign`.
+                ``SIGNATURE_REQUIRED`` as in :meth:`approve_query`; the errors of :meth:`DecisionSigner.sign`.
         """
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _require_query_to_reject(item, (rejector, *creators))
-            is_repeated = _is_repeated_rejection(query, rejector, comment)
-            if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
-                _check_condition(condition, item)
+            query = _require_query_to_reject(item, (rejector_id, *credential_creators))
+            is_repeated = _is_repeated_rejection(query, rejector_id, comment)
+            if not (can_be_retry and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
+                _check_write_condition(condition, item)
             if is_repeated:
                 return []
             at = self._runtime.now()
-            signature = build_stored_signature(signed, item, at)
-            rejection = Rejection(rejected_by=rejector, rejected_at=at, comment=comment, signature=signature)
+            signature = build_stored_signature_if_signed(signed, item, at)
+            rejection = Rejection(rejected_by=rejector_id, rejected_at=at, comment=comment, signature=signature)
             after = to_definition(query.model_copy(update={"rejection": rejection}))
             return [build_decision_change(item, after, "Rejected", signed)]
 
-        return await self._commit_decision(lookup, rejector, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, rejector_id, build_changes, signer, append_id)
 
     async def _commit_decision(
-        self, lookup: str, actor: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str
+        self, lookup: str, actor_id: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str
     ) -> CatalogEntry[StoredWarmQuery]:
         """Store a decision about a draft, signed if there is a signer; return the query with the decision."""
         if signer is None:
-            outcome = await self._catalog.commit_api_changes(partial(_build_unsigned_changes, build_changes), actor)
-            return _parse_entry(_get_query_item(outcome.catalog, lookup))
+            outcome = await self._catalog.commit_api_changes(partial(_build_unsigned_changes, build_changes), actor_id)
+            return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
         stored = await self._catalog.load()
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         if not build_changes(stored):
-            return _parse_entry(_get_query_item(stored, lookup))
+            return _parse_query_entry(_get_query_item(stored, lookup))
         event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()
             signed = SignedChange(session.signature, event_id)
-            outcome = await self._catalog.commit_api_changes(partial(build_changes, signed=signed), actor)
+            outcome = await self._catalog.commit_api_changes(partial(build_changes, signed=signed), actor_id)
             session.is_decided = not outcome.plan.is_empty
-        return _parse_entry(_get_query_item(outcome.catalog, lookup))
+        return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
 
-    async def delete(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
+    async def delete_query(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
         """Delete a saved KQL query.
 
         Raises:
@@ -256,7 +271,7 @@ class QueryDefinitions:
             if item is None and condition.match is not None:
                 raise build_item_missing_error()
             item = _get_query_item(stored, lookup)
-            _check_condition(condition, item)
+            _check_write_condition(condition, item)
             return [ItemChange(ItemKind.WARM_QUERY, lookup, item.definition, None)]
 
         await self._catalog.commit_api_changes(build_deletion_changes, caller.member_id)
@@ -326,17 +341,17 @@ def _iterate_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[
             yield item.definition
 
 
-def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
+def _check_write_condition(condition: Condition, item: CatalogItem | None) -> None:
     """Reject a write if the stored query does not satisfy If-Match and If-None-Match."""
     if item is None:
         condition.check_write_allowed(None)
     elif not condition.is_empty:
         # Parse only if needed, so that a definition that this version cannot parse can be replaced and deleted.
-        condition.check_write_allowed(compute_query_etag(_parse_entry(item)))
+        condition.check_write_allowed(compute_query_etag(_parse_query_entry(item)))
 
 
-def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -> None:
-    if item.edited_by.casefold() in {decider.casefold() for decider in deciders}:
+def _check_decider_is_not_editor(item: CatalogItem, decider_ids: Collection[str]) -> None:
+    if item.edited_by.casefold() in {decider.casefold() for decider in decider_ids}:
         detail = (
             "The last editor of a query cannot approve or reject it, nor can an API key that the editor created. The "
             "person who created an API key of a service counts as the editor of what the service edits, and everyone "
@@ -362,9 +377,9 @@ def _is_signature_required(stored: StoredCatalog) -> bool:
     return policy.queries is SignatureRequirement.REQUIRED
 
 
-def _require_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
+def _require_query_to_approve(item: CatalogItem, approver_ids: Collection[str]) -> StoredWarmQuery:
     """Check that the approver may approve the query of a catalog item, and return the query."""
-    _check_decider_is_not_editor(item, approvers)
+    _check_decider_is_not_editor(item, approver_ids)
     query = StoredWarmQuery.model_validate(item.definition)
     if query.rejection is not None:
         detail = f"{query.rejection.rejected_by} rejected the query; it must be edited before it can be approved."
@@ -376,40 +391,40 @@ def _require_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> 
     return query
 
 
-def _require_query_to_reject(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
+def _require_query_to_reject(item: CatalogItem, rejector_ids: Collection[str]) -> StoredWarmQuery:
     """Check that the rejector may reject the query of a catalog item, and return the query."""
-    _check_decider_is_not_editor(item, rejectors)
-    query = _parse_entry(item).value
+    _check_decider_is_not_editor(item, rejector_ids)
+    query = _parse_query_entry(item).value
     if query.approval is not None:
         detail = "The query is approved; only a draft can be rejected."
         raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_APPROVED", detail)
     return query
 
 
-def _is_repeated_approval(item: CatalogItem, approver: str, condition: Condition) -> bool:
+def _is_repeated_approval(item: CatalogItem, approver_id: str, condition: Condition) -> bool:
     """Return whether the approver has already approved the draft whose ETag the condition requires (a retry)."""
-    approval = _parse_entry(item).value.approval
+    approval = _parse_query_entry(item).value.approval
     return (
         approval is not None
-        and approval.approved_by == approver
+        and approval.approved_by == approver_id
         and condition.is_satisfied_by(_compute_draft_etag(item))
     )
 
 
-def _is_repeated_rejection(query: StoredWarmQuery, rejector: str, comment: str) -> bool:
+def _is_repeated_rejection(query: StoredWarmQuery, rejector_id: str, comment: str) -> bool:
     """Return whether the same person has already rejected the draft with the same comment."""
     rejection = query.rejection
-    return rejection is not None and (rejection.rejected_by, rejection.comment) == (rejector, comment)
+    return rejection is not None and (rejection.rejected_by, rejection.comment) == (rejector_id, comment)
 
 
 def _compute_draft_etag(item: CatalogItem) -> str:
     """Compute the entity tag that a query had as a draft, before it was approved or rejected."""
-    stored = _parse_entry(item)
+    stored = _parse_query_entry(item)
     undecided = stored.value.model_copy(update={"approval": None, "rejection": None})
     return compute_query_etag(replace(stored, value=undecided))
 
 
-def _parse_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:
+def _parse_query_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:
     return CatalogEntry(
         StoredWarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by
     )

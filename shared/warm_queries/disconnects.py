@@ -56,7 +56,7 @@ _watch: ContextVar[DisconnectWatch | None] = ContextVar("disconnect_watch", defa
 
 
 @contextmanager
-def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator[DisconnectWatch]:
+def watch_for_disconnect(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator[DisconnectWatch]:
     """Context manager: if the client of the request disconnects, queries that the block executes are cancelled.
 
     Args:
@@ -74,7 +74,7 @@ def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator
 def cancel_at_disconnect() -> Iterator[None]:
     """Context manager: the request is cancelled if its client disconnects while the block runs.
 
-    Outside of :func:`watch_client`, the request is never cancelled.
+    Outside of :func:`watch_for_disconnect`, the request is never cancelled.
     """
     watch = _watch.get()
     if watch is None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.catalog.document import LoadedDocument
 from shared.catalog.models import WarmQuery
-from shared.catalog.problems import Path
+from shared.catalog.problems import Violation
 from shared.catalog.query_checks import format_kql_error
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -16,12 +16,12 @@ from shared.warm_queries.columns import QueryColumns
 _AT_ONCE: Final = 4
 
 
-async def check_document_queries(
+async def check_document_queries_and_return_outage(
     loaded: LoadedDocument,
     columns: QueryColumns,
     *,
-    lookups: Collection[str] | None = None,
-    seconds: float = math.inf,
+    query_lookups: Collection[str] | None = None,
+    max_seconds: float = math.inf,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> WorkspaceError | None:
     """Validate the saved KQL queries of a workspace document with the query engine.
@@ -31,29 +31,31 @@ async def check_document_queries(
     Args:
         loaded: a valid workspace document with positions.
         columns: requests the result columns of a query, so that the engine validates the query.
-        lookups: lookups (ids in URLs) of the queries to validate; None for all queries.
-        seconds: time limit; after this number of seconds, no further query is validated.
+        query_lookups: lookups (ids in URLs) of the queries to validate; None for all queries.
+        max_seconds: time limit; after this number of seconds, no further query is validated.
         runtime: clock of the time limit.
 
     Raises:
         DocumentError: if the engine rejects queries.
     """
     queries = enumerate(loaded.document.warm_queries)
-    wanted = [(index, query) for index, query in queries if lookups is None or query.lookup in lookups]
+    wanted = [(index, query) for index, query in queries if query_lookups is None or query.lookup in query_lookups]
     columns.enlarge_cache(len(wanted))
-    check = _Check(columns, iter(wanted), runtime.monotonic() + seconds, runtime)
+    check = _QueryCheck(columns, iter(wanted), runtime.monotonic() + max_seconds, runtime)
     async with asyncio.TaskGroup() as tasks:
         for _ in range(_AT_ONCE):
-            tasks.create_task(check.run())
+            tasks.create_task(check.check_remaining_queries())
     if check.findings:
         raise loaded.build_located_error(check.findings)
     if check.outage is None and check.count < len(wanted):
-        detail = f"The query engine validated {check.count} of {len(wanted)} changed queries in {seconds:g} seconds."
+        detail = (
+            f"The query engine validated {check.count} of {len(wanted)} changed queries in {max_seconds:g} seconds."
+        )
         return WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", detail)
     return check.outage
 
 
-class _Check:
+class _QueryCheck:
     """Validation of KQL queries by concurrent tasks, which take queries from one iterator and share one result.
 
     Attributes:
@@ -65,7 +67,7 @@ class _Check:
     def __init__(
         self, columns: QueryColumns, queries: Iterator[tuple[int, WarmQuery]], ends_at: float, runtime: Runtime
     ) -> None:
-        self.findings: list[tuple[Path, str]] = []
+        self.findings: list[Violation] = []
         self.outage: WorkspaceError | None = None
         self.count = 0
         self._columns = columns
@@ -73,7 +75,7 @@ class _Check:
         self._ends_at = ends_at
         self._runtime = runtime
 
-    async def run(self) -> None:
+    async def check_remaining_queries(self) -> None:
         """Validate the KQL queries one by one, until the time limit is reached or the query engine is unavailable."""
         while self.outage is None and self._runtime.monotonic() < self._ends_at:
             found = next(self._queries, None)

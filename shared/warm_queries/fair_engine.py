@@ -58,10 +58,10 @@ class FairEngine:
         await self._engine.close()
 
     @asynccontextmanager
-    async def _occupy_query_slot(self, member: str, timeout_seconds: int) -> AsyncIterator[None]:
+    async def _occupy_query_slot(self, member_id: str, timeout_seconds: int) -> AsyncIterator[None]:
         """Context manager: wait until a principal may run another query, and count the query while the block runs."""
-        places = self._places.setdefault(member, asyncio.Semaphore(self._per_principal))
-        self._active[member] += 1
+        places = self._places.setdefault(member_id, asyncio.Semaphore(self._per_principal))
+        self._active[member_id] += 1
         try:
             await self._wait_for_query_slot(places, timeout_seconds)
             try:
@@ -69,14 +69,14 @@ class FairEngine:
             finally:
                 places.release()
         finally:
-            self._active[member] -= 1
-            if not self._active[member]:
-                del self._active[member], self._places[member]
+            self._active[member_id] -= 1
+            if not self._active[member_id]:
+                del self._active[member_id], self._places[member_id]
 
-    async def _wait_for_query_slot(self, places: asyncio.Semaphore, timeout_seconds: int) -> None:
+    async def _wait_for_query_slot(self, query_slots: asyncio.Semaphore, timeout_seconds: int) -> None:
         try:
             async with asyncio.timeout(max(0, min(timeout_seconds, RESPONSE_SECONDS - timeout_seconds))):
-                await places.acquire()
+                await query_slots.acquire()
         except TimeoutError:
             detail = (
                 f"The query engine runs {self._per_principal} queries of a principal at once, and your earlier queries "

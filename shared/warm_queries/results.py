@@ -61,7 +61,7 @@ class QueryResult:
         """Convert a result whose values are grouped by column to a result with rows."""
         if self.values is None:
             return self
-        return replace(self, rows=_columns_to_row_objects(self.columns, self.values), values=None)
+        return replace(self, rows=_column_values_to_row_objects(self.columns, self.values), values=None)
 
 
 def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -70,12 +70,14 @@ def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
     """
-    return _columns_to_row_objects(columns, to_column_values(columns, rows))
+    return _column_values_to_row_objects(columns, to_column_values(columns, rows))
 
 
-def _columns_to_row_objects(columns: Sequence[Column], values: Iterable[list[Any]]) -> list[dict[str, Any]]:
+def _column_values_to_row_objects(
+    columns: Sequence[Column], column_values: Iterable[list[Any]]
+) -> list[dict[str, Any]]:
     names = [column.name for column in columns]
-    return [dict(zip(names, cells, strict=True)) for cells in zip(*values, strict=True)]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*column_values, strict=True)]
 
 
 def to_column_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> tuple[list[Any], ...]:
@@ -88,7 +90,7 @@ def to_column_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -
     return tuple(_CONVERTERS.get(column.type, list[Any])(values) for column, values in zip(columns, cells, strict=True))
 
 
-def _convert_datetimes(cells: Iterable[Any]) -> list[Any]:
+def _convert_datetime_cells(cells: Iterable[Any]) -> list[Any]:
     # Kusto writes up to seven fractional digits without trailing zeros; the service writes six.
     return [
         cell if cell is None or len(cell) == _TIME_LENGTH else _pad_fraction_to_microseconds(cell) for cell in cells
@@ -100,19 +102,19 @@ def _pad_fraction_to_microseconds(cell: str) -> str:
     return f"{whole}.{fraction[:6]:0<6}Z"
 
 
-def _convert_reals(cells: Iterable[Any]) -> list[Any]:
+def _convert_real_cells(cells: Iterable[Any]) -> list[Any]:
     return [None if cell in _NOT_FINITE else cell for cell in cells]
 
 
-def _convert_dynamics(cells: Iterable[Any]) -> list[Any]:
-    return [_convert_dynamic(cell) for cell in cells]
+def _convert_dynamic_cells(cells: Iterable[Any]) -> list[Any]:
+    return [_convert_dynamic_cell(cell) for cell in cells]
 
 
-def _convert_bools(cells: Iterable[Any]) -> list[Any]:
+def _convert_bool_cells(cells: Iterable[Any]) -> list[Any]:
     return [None if cell is None else bool(cell) for cell in cells]
 
 
-def _convert_dynamic(cell: Any) -> Any:
+def _convert_dynamic_cell(cell: Any) -> Any:
     """Convert a cell of the type dynamic to a JSON value; a text that is a JSON object or array is parsed."""
     # Known from replies of Data Explorer in the tests of Microsoft's SDK azure-kusto-python (version 2 of the API):
     # numbers and texts are JSON numbers and texts, so "123" is a text and 123 a number. Objects and arrays are JSON
@@ -128,36 +130,36 @@ def _convert_dynamic(cell: Any) -> Any:
             # An unpaired surrogate is not a character; encoding it raises a ValueError.
             to_json_text(value).encode()
     except RecursionError:
-        raise _build_depth_error() from None
+        raise _build_nesting_error() from None
     except ValueError:
         return cell
     return _require_allowed_nesting(value) if cell.count("[") + cell.count("{") > MAX_DEPTH else value
 
 
-def _require_allowed_nesting(value: Any) -> Any:
+def _require_allowed_nesting(json_value: Any) -> Any:
     """Return a dynamic value unchanged; raise QUERY_INVALID if it has more than ``MAX_DEPTH`` levels."""
-    level = [value]
+    level = [json_value]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _iterate_children(each) if isinstance(inner, dict | list)]
+        level = [inner for each in level for inner in _iterate_json_children(each) if isinstance(inner, dict | list)]
         if not level:
-            return value
-    raise _build_depth_error()
+            return json_value
+    raise _build_nesting_error()
 
 
-def _iterate_children(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+def _iterate_json_children(json_value: Any) -> Iterable[Any]:
+    return json_value.values() if isinstance(json_value, dict) else json_value if isinstance(json_value, list) else ()
 
 
-def _build_depth_error() -> WorkspaceError:
+def _build_nesting_error() -> WorkspaceError:
     return build_invalid_field_error(
         "query", f"a dynamic value of the result is nested deeper than {MAX_DEPTH} levels", code="QUERY_INVALID"
     )
 
 
 _CONVERTERS: dict[str, Callable[[Iterable[Any]], list[Any]]] = {
-    "bool": _convert_bools,
-    "datetime": _convert_datetimes,
-    "dynamic": _convert_dynamics,
-    "real": _convert_reals,
+    "bool": _convert_bool_cells,
+    "datetime": _convert_datetime_cells,
+    "dynamic": _convert_dynamic_cells,
+    "real": _convert_real_cells,
 }
 """Conversion of the cells of a column, by the column's type."""

@@ -22,8 +22,8 @@ from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import AD_HOC, QueryResult, to_column_values, to_row_objects
 from shared.warm_queries.time_ranges import (
     TimeRange,
-    build_time_condition,
-    build_time_parameters,
+    build_time_condition_kql,
+    build_time_parameter_literals,
     get_time_parameter_name,
     is_fixed_time_range,
 )
@@ -60,7 +60,7 @@ class ResultCache:
         self._rows = 0
         self._bytes = 0
 
-    def find(self, key: Hashable, at: datetime) -> QueryResult | None:
+    def find_result(self, key: Hashable, at: datetime) -> QueryResult | None:
         """Return the result with this key; None if it is not cached, or not usable at time ``at``."""
         cached = self._results.get(key)
         if cached is None:
@@ -71,7 +71,7 @@ class ResultCache:
         self._results.move_to_end(key)
         return cached.result
 
-    def store(self, key: Hashable, result: QueryResult, max_age: timedelta, at: datetime) -> None:
+    def store_result(self, key: Hashable, result: QueryResult, max_age: timedelta, at: datetime) -> None:
         """Cache a query result; remove results that cannot be used at time ``at``, and evict others above a limit.
 
         The least recently used results are evicted first. A result that exceeds a limit on its own is not cached.
@@ -119,94 +119,108 @@ class WarmQueries:
 
     async def execute(
         self,
-        lookup: str,
+        lookup_or_path: str,
         time_range: TimeRange | None,
         limit: int,
         arguments: Mapping[str, Any],
-        label: Callable[[str], str] = "p.{}".format,
+        format_field_name: Callable[[str], str] = "p.{}".format,
         *,
-        repeated: Collection[str] = (),
+        repeated_names: Collection[str] = (),
         use_cache: bool = True,
-        by_column: bool = False,
+        allows_column_values: bool = False,
     ) -> QueryResult:
         """Execute the approved query with this lookup (id in URLs) or API path.
 
         Args:
-            lookup: lookup (id in URLs) of the query, or its API path.
+            lookup_or_path: lookup (id in URLs) of the query, or its API path.
             time_range: range of time whose rows the query reads, filtered before any aggregation; None for all rows.
             limit: maximum number of rows.
             arguments: values of declared parameters by name, as text or as JSON values.
-            label: converts a parameter's name to the field name in error messages, for example ``p.name`` in a query
-                string.
-            repeated: names of the arguments that the caller sent several times, which is an error.
+            format_field_name: converts a parameter's name to the field name in error messages, for example ``p.name``
+                in a query string.
+            repeated_names: names of the arguments that the caller sent several times, which is an error.
             use_cache: False to compute a new result even if the query allows caching.
-            by_column: True if the result may have values by column instead of rows.
+            allows_column_values: True if the result may have values by column instead of rows.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``QUERY_NOT_APPROVED``; INVALID with the
                 invalid arguments; errors of the engine.
         """
-        stored = (await self._catalog()).find_query(lookup)
+        stored = (await self._catalog()).find_query(lookup_or_path)
         if stored is None:
-            detail = f"No warm query has the lookup (short name in URLs) {lookup[:64]}."
+            detail = f"No warm query has the lookup (short name in URLs) {lookup_or_path[:64]}."
             raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
         query = stored.value
         if query.approval is None:
             raise WorkspaceError(
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; another person must approve it first."
             )
-        bound = bind_parameters(query.parameters, arguments, label, repeated)
+        bound = bind_arguments_as_literals(query.parameters, arguments, format_field_name, repeated_names)
         if query.cache_seconds and use_cache:
-            return await self._run_with_cache(query, bound, time_range, limit, by_column=by_column)
+            return await self._run_with_cache(
+                query, bound, time_range, limit, allows_column_values=allows_column_values
+            )
         if query.cache_seconds:
             # The engine has a cache of its own, which the query's cache time also controls.
             query = query.model_copy(update={"cache_seconds": 0})
-        return await self._run_query(query, bound, time_range, limit, self._runtime.now(), by_column=by_column)
+        return await self._run_query(
+            query, bound, time_range, limit, self._runtime.now(), allows_column_values=allows_column_values
+        )
 
     async def execute_ad_hoc(
-        self, kql: str, time_range: TimeRange | None, limit: int, *, by_column: bool = False
+        self, kql: str, time_range: TimeRange | None, limit: int, *, allows_column_values: bool = False
     ) -> QueryResult:
         """Execute a KQL text that the caller sent; for the other arguments, see :meth:`execute`.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``; errors of the engine.
         """
-        return await self._run_query(_AdHocQuery(kql), {}, time_range, limit, self._runtime.now(), by_column=by_column)
+        return await self._run_query(
+            _AdHocQuery(kql), {}, time_range, limit, self._runtime.now(), allows_column_values=allows_column_values
+        )
 
     async def _run_with_cache(
-        self, query: WarmQuery, bound: dict[str, str], time_range: TimeRange | None, limit: int, *, by_column: bool
+        self,
+        query: WarmQuery,
+        literals: dict[str, str],
+        time_range: TimeRange | None,
+        limit: int,
+        *,
+        allows_column_values: bool,
     ) -> QueryResult:
         at = self._runtime.now()
-        key = _build_cache_key(query, bound, time_range, limit)
-        cached = self._results.find(key, at)
-        if cached is not None and (by_column or cached.values is None):
+        key = _build_cache_key(query, literals, time_range, limit)
+        cached = self._results.find_result(key, at)
+        if cached is not None and (allows_column_values or cached.values is None):
             return cached  # formats that store columns also accept rows
         if cached is not None:
             return await self._runtime.run_in_thread_if_large(cached.size, cached.convert_to_rows)
-        result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
+        result = await self._run_query(
+            query, literals, time_range, limit, at, allows_column_values=allows_column_values
+        )
         max_age = timedelta(seconds=query.cache_seconds)
         # The time after the execution: results of calls that started meanwhile are possibly cached already.
-        self._results.store(key, replace(result, from_cache=True), max_age, self._runtime.now())
+        self._results.store_result(key, replace(result, from_cache=True), max_age, self._runtime.now())
         return result
 
     async def _run_query(
         self,
         query: "WarmQuery | _AdHocQuery",
-        bound: dict[str, str],
+        literals: dict[str, str],
         time_range: TimeRange | None,
         limit: int,
         at: datetime,
         *,
-        by_column: bool,
+        allows_column_values: bool,
     ) -> QueryResult:
         request = await self._runtime.run_in_thread_if_large(
-            len(query.kql), self._build_request, query, bound, time_range, limit, at
+            len(query.kql), self._build_engine_query, query, literals, time_range, limit, at
         )
         result = await self._engine.execute(request)
         rows: list[dict[str, Any]] = []
         values: tuple[list[Any], ...] | None = None
         selected = result.rows[:limit]
-        if by_column:
+        if allows_column_values:
             values = await self._runtime.run_in_thread_if_large(result.size, to_column_values, result.columns, selected)
         else:
             rows = await self._runtime.run_in_thread_if_large(result.size, to_row_objects, result.columns, selected)
@@ -224,10 +238,10 @@ class WarmQueries:
             size=result.size,
         )
 
-    def _build_request(
+    def _build_engine_query(
         self,
         query: "WarmQuery | _AdHocQuery",
-        bound: dict[str, str],
+        literals: dict[str, str],
         time_range: TimeRange | None,
         limit: int,
         at: datetime,
@@ -237,29 +251,29 @@ class WarmQueries:
         statements = ""
         if time_range is not None:
             kql_text.reject_time_range_bypass(query.kql, get_time_parameter_name(time_range))
-            limits = build_time_parameters(time_range, at)
+            limits = build_time_parameter_literals(time_range, at)
             declarations += [f"{name}:datetime" for name in limits]
-            bound = {**bound, **limits}
-            statements = f"let {TABLE} = {TABLE} | where {build_time_condition(TIME_COLUMN, time_range)};"
+            literals = {**literals, **limits}
+            statements = f"let {TABLE} = {TABLE} | where {build_time_condition_kql(TIME_COLUMN, time_range)};"
         composed = kql_text.compose_query(query.kql, ", ".join(declarations), statements)
         return EngineQuery(
             text=composed.text,
-            parameters=bound,
+            parameters=literals,
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
             # The engine finds cached results by text and parameters; a time range that ends now never matches one.
-            cache_seconds=_compute_max_cache_age(query, at) if is_fixed_time_range(time_range) else 0,
+            cache_seconds=_compute_max_cache_seconds(query, at) if is_fixed_time_range(time_range) else 0,
             lines_before=composed.lines_before,
         )
 
 
-def _build_cache_key(query: WarmQuery, bound: dict[str, str], time_range: TimeRange | None, limit: int) -> bytes:
-    parts = (query.model_dump_json(), sorted(bound.items()), time_range, limit)
+def _build_cache_key(query: WarmQuery, literals: dict[str, str], time_range: TimeRange | None, limit: int) -> bytes:
+    parts = (query.model_dump_json(), sorted(literals.items()), time_range, limit)
     # A hash, because the arguments can be as large as the body of a request.
     return hashlib.sha256(repr(parts).encode()).digest()
 
 
-def _compute_max_cache_age(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
+def _compute_max_cache_seconds(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
     """Return the maximum age in seconds of a result from the engine's cache.
 
     For an approved query, the result must be newer than the approval, because the reply states who approved the query.
@@ -280,11 +294,11 @@ class _AdHocQuery:
     approval: None = None
 
 
-def bind_parameters(
+def bind_arguments_as_literals(
     parameters: Sequence[QueryParameter],
     arguments: Mapping[str, Any],
-    label: Callable[[str], str] = "p.{}".format,
-    repeated: Collection[str] = (),
+    format_field_name: Callable[[str], str] = "p.{}".format,
+    repeated_names: Collection[str] = (),
 ) -> dict[str, str]:
     """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
 
@@ -293,8 +307,8 @@ def bind_parameters(
     Args:
         parameters: declared parameters of the query.
         arguments: values by parameter name, as text or as JSON values.
-        label: converts a parameter's name to the field name in error messages.
-        repeated: names of the arguments that the caller sent several times.
+        format_field_name: converts a parameter's name to the field name in error messages.
+        repeated_names: names of the arguments that the caller sent several times.
 
     Raises:
         WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing, repeated or invalid
@@ -303,28 +317,35 @@ def bind_parameters(
     declared = {parameter.name: parameter for parameter in parameters}
     unknown = [name for name in arguments if name not in declared]
     errors = [
-        FieldError(label(name), _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), label))
+        FieldError(
+            format_field_name(name),
+            _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), format_field_name),
+        )
         for index, name in enumerate(unknown[:MAX_LISTED])
     ]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
-        if name in repeated:
-            errors.append(FieldError(label(name), "is repeated; send it once"))
+        if name in repeated_names:
+            errors.append(FieldError(format_field_name(name), "is repeated; send it once"))
             continue
         value = arguments.get(name)
-        if value is None and parameter.required:
-            errors.append(FieldError(label(name), f"is required; its type is {parameter.type}"))
+        if value is None and parameter.is_required:
+            errors.append(FieldError(format_field_name(name), f"is required; its type is {parameter.type}"))
             continue
         try:
             bound[name] = to_kql_literal(parameter.type, parameter.default if value is None else value)
         except ValueError as error:
-            errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
+            errors.append(
+                FieldError(format_field_name(name), f"{error}; the type of the parameter is {parameter.type}")
+            )
     if errors:
-        raise build_invalid_fields_error(errors, total=len(errors) + max(0, len(unknown) - MAX_LISTED))
+        raise build_invalid_fields_error(errors, total_count=len(errors) + max(0, len(unknown) - MAX_LISTED))
     return bound
 
 
-def _describe_unknown_parameter(name: str, declared: Iterable[str], label: Callable[[str], str]) -> str:
-    nearest = find_nearest_name(name, declared)
-    hint = "" if nearest is None else f"; did you mean `{label(nearest)}`?"
+def _describe_unknown_parameter(
+    name: str, declared_names: Iterable[str], format_field_name: Callable[[str], str]
+) -> str:
+    nearest = find_nearest_name(name, declared_names)
+    hint = "" if nearest is None else f"; did you mean `{format_field_name(nearest)}`?"
     return f"is not a parameter of this query{hint}"

@@ -51,7 +51,7 @@ def parse_time_range_duration(text: Any) -> timedelta:
     return duration
 
 
-def parse_time(value: Any) -> datetime:
+def parse_rfc3339_or_milliseconds(value: Any) -> datetime:
     """Parse a time: RFC 3339 text, or milliseconds since 1970 as a number or as digits.
 
     Raises:
@@ -102,15 +102,15 @@ def get_time_parameter_name(time_range: TimeRange) -> str:
     return "timeRange" if isinstance(time_range, timedelta) else "from"
 
 
-def build_time_condition(column: str, time_range: TimeRange) -> str:
-    """Build the KQL condition for a time range; ``build_time_parameters`` returns the values of its parameters."""
+def build_time_condition_kql(column_name: str, time_range: TimeRange) -> str:
+    """Build the KQL condition for a time range; ``build_time_parameter_literals`` returns its parameters' values."""
     if isinstance(time_range, timedelta):
-        return f"{column} between ({FROM} .. {TO})"
-    return f"{column} >= {FROM}" + ("" if time_range.end is None else f" and {column} < {TO}")
+        return f"{column_name} between ({FROM} .. {TO})"
+    return f"{column_name} >= {FROM}" + ("" if time_range.end is None else f" and {column_name} < {TO}")
 
 
-def build_time_parameters(time_range: TimeRange, now: datetime) -> Mapping[str, str]:
-    """Build the values of the KQL parameters in ``build_time_condition``, as Kusto literals by parameter name."""
+def build_time_parameter_literals(time_range: TimeRange, now: datetime) -> Mapping[str, str]:
+    """Build the values of the KQL parameters in ``build_time_condition_kql``, as Kusto literals by parameter name."""
     selected = TimeInterval(now - time_range, now) if isinstance(time_range, timedelta) else time_range
     limits = {FROM: selected.start, TO: selected.end}
     return {name: f"datetime({format_rfc3339(limit)})" for name, limit in limits.items() if limit is not None}

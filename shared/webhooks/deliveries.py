@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -29,22 +29,34 @@ DISABLED_AFTER: Final = timedelta(days=5)
 """Time without a successful attempt after which a delivery that has used all its retries disables its endpoint."""
 
 
-def compute_retry_time(retries: int, at: datetime, runtime: Runtime) -> datetime | None:
+def compute_retry_time_or_none(retries_so_far: int, failed_at: datetime, runtime: Runtime) -> datetime | None:
     """Compute the time of the next attempt to send a webhook delivery; None if all retries are used.
 
     Args:
-        retries: number of retries so far.
-        at: time of the failed attempt.
+        retries_so_far: number of retries so far.
+        failed_at: time of the failed attempt.
         runtime: source of randomness for the jitter.
     """
-    if retries >= len(RETRY_DELAYS):
+    if retries_so_far >= len(RETRY_DELAYS):
         return None
-    return at + RETRY_DELAYS[retries] * runtime.uniform(1 - JITTER, 1 + JITTER)
+    return failed_at + RETRY_DELAYS[retries_so_far] * runtime.uniform(1 - JITTER, 1 + JITTER)
 
 
 def is_manual_retry(delivery: Delivery) -> bool:
     """Return whether the attempt of a delivery was requested after the delivery had ended."""
     return delivery.retries > len(RETRY_DELAYS)
+
+
+class DeliveryPage(NamedTuple):
+    """Page of an endpoint's deliveries.
+
+    Attributes:
+        deliveries: deliveries, newest first.
+        next_after: position after which the next page begins; None on the last page.
+    """
+
+    deliveries: Sequence[Delivery]
+    next_after: DeliveryPlace | None
 
 
 class DeliveryLog:
@@ -72,15 +84,13 @@ class DeliveryLog:
 
     async def list_deliveries_page(
         self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
-    ) -> tuple[Sequence[Delivery], DeliveryPlace | None]:
-        """Return a page of an endpoint's deliveries, newest first, and the position at which the next page begins.
-
-        The position is None on the last page.
+    ) -> DeliveryPage:
+        """Return a page of an endpoint's deliveries, newest first.
 
         Args:
             endpoint_id: id of the webhook endpoint.
             status: return only deliveries of this status; None for all.
-            after: position that was returned with the previous page; None for the first page.
+            after: ``next_after`` of the previous page; None for the first page.
             limit: maximum number of deliveries.
 
         Raises:
@@ -89,7 +99,8 @@ class DeliveryLog:
         await self._service.get(endpoint_id)
         found = await self._store.list_deliveries(endpoint_id, status, after, limit + 1)
         page = found[:limit]
-        return page, DeliveryPlace(format_rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
+        last = DeliveryPlace(format_rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
+        return DeliveryPage(page, last)
 
     async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
         """Make a delivery due now, so that the worker sends it again under the same id; return the delivery.

@@ -148,7 +148,7 @@ class EndpointList(_Record):
     endpoints: Mapping[str, WebhookEndpoint] = {}
     audit: tuple[PendingAudit, ...] = ()
 
-    def measure_filters(self) -> int:
+    def count_filter_bytes(self) -> int:
         """Return the size of all filters in bytes as JSON, in which lookups have only ASCII characters."""
         return sum(len(endpoint.filter.model_dump_json()) for endpoint in self.endpoints.values())
 
@@ -205,7 +205,7 @@ class Delivery(_Record):
     expires_at: datetime
     lease: str = ""
 
-    def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
+    def copy_with_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
         """Return a copy of the delivery with one more attempt and without a lease.
 
         ``changes`` are further new attribute values.
@@ -214,33 +214,33 @@ class Delivery(_Record):
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
 
 
-def parse_stored_delivery(endpoint: str, delivery_id: str, content: str) -> Delivery | None:
+def parse_stored_delivery_or_log_error(endpoint_id: str, delivery_id: str, delivery_json: str) -> Delivery | None:
     """Parse the stored JSON text of a delivery; log an error and return None if this is not possible.
 
     A newer version of the service possibly stored the delivery, and it must not stop the other deliveries.
 
     Args:
-        endpoint: id of the webhook endpoint, for the log.
+        endpoint_id: id of the webhook endpoint, for the log.
         delivery_id: id of the delivery, for the log.
-        content: the stored JSON text.
+        delivery_json: the stored JSON text.
     """
     try:
-        return Delivery.model_validate_json(content)
+        return Delivery.model_validate_json(delivery_json)
     except ValidationError:
-        _LOG.exception("a webhook delivery cannot be parsed", extra=fields(webhook=endpoint, delivery=delivery_id))
+        _LOG.exception("a webhook delivery cannot be parsed", extra=fields(webhook=endpoint_id, delivery=delivery_id))
         return None
 
 
-def reschedule_stored_delivery(content: str, at: datetime) -> str:
+def reschedule_stored_delivery(delivery_json: str, next_attempt_at: datetime) -> str:
     """Return the JSON text of a stored delivery with a new time of the next attempt; the lease does not change.
 
     Other values are not parsed, because a newer version of the service possibly stored them.
     """
-    time = format_rfc3339(at)
-    return json.dumps({**json.loads(content), "next_attempt_at": time, "scheduled_at": time}, ensure_ascii=False)
+    time = format_rfc3339(next_attempt_at)
+    return json.dumps({**json.loads(delivery_json), "next_attempt_at": time, "scheduled_at": time}, ensure_ascii=False)
 
 
-def build_delivery_id(endpoint: str, key: str) -> str:
+def build_delivery_id(endpoint_id: str, event_key: str) -> str:
     """Compute a delivery's id from the endpoint's id and the event's key; an event published again has the same id."""
-    digest = hashlib.sha256(f"{endpoint}\n{key}".encode()).digest()[:20]
+    digest = hashlib.sha256(f"{endpoint_id}\n{event_key}".encode()).digest()[:20]
     return "msg_" + b32encode(digest).decode().lower()

@@ -48,14 +48,14 @@ class DeliveryOutbox:
         endpoints = [each for each in listed if each.enabled and not types.isdisjoint(each.subscribed_at)]
         if endpoints:
             for part in batched(events, max(1, MAX_ADDED // len(endpoints)), strict=False):
-                await self.add(
+                await self.add_deliveries(
                     build_delivery(each, event, self._runtime)
                     for event in part
                     for each in endpoints
                     if each.accepts_event(event)
                 )
 
-    async def add(self, deliveries: Iterable[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Iterable[Delivery]) -> None:
         """Store webhook deliveries and let the worker send them in the background.
 
         Raises:

@@ -15,8 +15,8 @@ class EndpointRegistry:
     """Storage of webhook endpoints with the audit events of their changes.
 
     A change and its audit event are stored in one write, so a crash loses neither. Afterwards,
-    :func:`shared.catalog.outbox.flush_outbox` appends the event to its audit chain; it reads the pending events
-    from this class.
+    :func:`shared.catalog.outbox.flush_outbox_and_count_events` appends the event to its audit chain; it reads the
+    pending events from this class.
 
     Args:
         store: storage of webhooks.
@@ -33,7 +33,7 @@ class EndpointRegistry:
         """
         return _parse_endpoints(await self._store.read_state_document(STATE_DOCUMENT))
 
-    async def change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
+    async def change_endpoint_list(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         """Atomically replace the list of endpoints by the result of ``change``, and return the stored list.
 
         Args:
@@ -44,11 +44,11 @@ class EndpointRegistry:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
 
-        def change_endpoints_text(before: str | None) -> str | None:
-            after = change(_parse_endpoints(before))
+        def change_endpoints_json(before_json: str | None) -> str | None:
+            after = change(_parse_endpoints(before_json))
             return None if after is None else after.model_dump_json()
 
-        return _parse_endpoints(await self._store.change_state_document(STATE_DOCUMENT, change_endpoints_text))
+        return _parse_endpoints(await self._store.change_state_document(STATE_DOCUMENT, change_endpoints_json))
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the audit events that must still be appended to their chain, oldest first."""
@@ -61,7 +61,7 @@ class EndpointRegistry:
             left = tuple(one for one in before.audit if one.append_id not in append_ids)
             return None if len(left) == len(before.audit) else before.model_copy(update={"audit": left})
 
-        await self.change(remove_events)
+        await self.change_endpoint_list(remove_events)
 
 
 def to_pending_event(audit: PendingAudit) -> PendingEvent:
@@ -77,5 +77,5 @@ def add_or_replace_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoi
     return endpoint_list.model_copy(update={"endpoints": {**endpoint_list.endpoints, endpoint.id: endpoint}, **changes})
 
 
-def _parse_endpoints(text: str | None) -> EndpointList:
-    return EndpointList() if text is None else EndpointList.model_validate_json(text)
+def _parse_endpoints(endpoints_json: str | None) -> EndpointList:
+    return EndpointList() if endpoints_json is None else EndpointList.model_validate_json(endpoints_json)

@@ -39,7 +39,7 @@ class SecretVault:
         """Return a new secret: ``whsec_`` and the base64 form of 32 random bytes."""
         return PREFIX + b64encode(self._runtime.random_bytes(SECRET_BYTES)).decode()
 
-    async def encrypt(self, endpoint: str, secret: str) -> str:
+    async def encrypt(self, endpoint_id: str, secret: str) -> str:
         """Encrypt a secret; the result can be decrypted only for the same endpoint.
 
         Raises:
@@ -47,19 +47,19 @@ class SecretVault:
         """
         nonce = self._runtime.random_bytes(_NONCE_BYTES)
         cipher = await self._load_cipher()
-        return b64encode(nonce + cipher.encrypt(nonce, secret.encode(), endpoint.encode())).decode()
+        return b64encode(nonce + cipher.encrypt(nonce, secret.encode(), endpoint_id.encode())).decode()
 
-    async def decrypt(self, endpoint: str, encrypted: str) -> str:
+    async def decrypt(self, endpoint_id: str, encrypted_secret: str) -> str:
         """Decrypt the stored secret of an endpoint.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``WEBHOOK_KEY_UNAVAILABLE`` if the key is missing or too short, or if the secret
                 was encrypted with another key.
         """
-        content = b64decode(encrypted)
+        content = b64decode(encrypted_secret)
         cipher = await self._load_cipher()
         try:
-            return cipher.decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], endpoint.encode()).decode()
+            return cipher.decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], endpoint_id.encode()).decode()
         except InvalidTag:
             detail = "The secret was encrypted with another key; restore WEBHOOK_SECRET_KEY, or rotate the secret."
             raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOK_KEY_UNAVAILABLE", detail) from None
@@ -75,15 +75,15 @@ class SecretVault:
         return self._cipher
 
 
-def build_signature_header(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
+def build_signature_header(secrets: Sequence[str], message_id: str, epoch_seconds: int, body: bytes) -> str:
     """Return the header ``webhook-signature``: one signature for each secret, separated by spaces.
 
     Args:
         secrets: signing secrets of the endpoint, with the prefix ``whsec_``.
         message_id: the header ``webhook-id``.
-        timestamp: the header ``webhook-timestamp``, in seconds since 1970.
+        epoch_seconds: the header ``webhook-timestamp``, in seconds since 1970.
         body: body of the request.
     """
-    content = f"{message_id}.{timestamp}.".encode() + body
+    content = f"{message_id}.{epoch_seconds}.".encode() + body
     digests = (hmac.digest(b64decode(secret.removeprefix(PREFIX)), content, hashlib.sha256) for secret in secrets)
     return " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests)

@@ -43,33 +43,33 @@ _PAGES: Final = {
 _TEAMS_SCHEMA: Final = "http://adaptivecards.io/schemas/adaptive-card.json"
 
 
-def render_body(body: str, message_format: MessageFormat, base_url: str) -> bytes:
+def render_body(event_json: str, message_format: MessageFormat, base_url: str) -> bytes:
     """Convert the JSON text of an event to the request body in the format that the endpoint expects.
 
     Args:
-        body: the event as JSON text.
+        event_json: the event as JSON text.
         message_format: format that the endpoint expects.
         base_url: address of the service, for the link to the console; empty if it is not known.
     """
     if message_format is MessageFormat.STANDARD:
-        return body.encode()
-    event = json.loads(body)
+        return event_json.encode()
+    event = json.loads(event_json)
     render = _render_teams_message if message_format is MessageFormat.TEAMS else _render_slack_message
     return json.dumps(
-        render(event, _build_console_link(event, base_url)), ensure_ascii=False, separators=(",", ":")
+        render(event, _build_console_url_or_empty_text(event, base_url)), ensure_ascii=False, separators=(",", ":")
     ).encode()
 
 
 def build_chat_message_title(event: Mapping[str, Any]) -> str:
     """Build the title line of a chat message (Teams or Slack) about a webhook event."""
-    data = {name: _to_message_text(value) for name, value in event["data"].items()}
+    data = {name: _to_chat_message_text(value) for name, value in event["data"].items()}
     try:
         return TITLES[event["type"]].format_map(data)
     except KeyError:
         return str(event["type"])
 
 
-def _build_console_link(event: Mapping[str, Any], base_url: str) -> str:
+def _build_console_url_or_empty_text(event: Mapping[str, Any], base_url: str) -> str:
     """Build the URL of the console page for this type of event; empty if the service's address is not known.
 
     For a type that only a newer version of the service knows, the URL is that of the console's first page.
@@ -83,15 +83,15 @@ def _iterate_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, 
     yield "time", event["timestamp"]
     for name, value in list(event["data"].items())[:MAX_VALUES]:
         if value not in (None, "", [], {}):
-            yield name, _to_message_text(value)
+            yield name, _to_chat_message_text(value)
 
 
-def _to_message_text(value: Any) -> str:
+def _to_chat_message_text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."
 
 
-def _render_teams_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
+def _render_teams_message(event: Mapping[str, Any], console_url: str) -> dict[str, Any]:
     """Build a Microsoft Teams message with one adaptive card; markup in values is escaped."""
     facts = [
         {"title": _escape_markdown(name), "value": _escape_markdown(text)}
@@ -112,8 +112,8 @@ def _render_teams_message(event: Mapping[str, Any], link: str) -> dict[str, Any]
             {"type": "FactSet", "facts": facts},
         ],
     }
-    if link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open the console", "url": link}]
+    if console_url:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": "Open the console", "url": console_url}]
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
     return {"type": "message", "attachments": [attachment]}
 
@@ -123,7 +123,7 @@ def _escape_markdown(text: str) -> str:
     return "".join(f"\\{each}" if each in "\\`*_[]" else each for each in text)
 
 
-def _render_slack_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
+def _render_slack_message(event: Mapping[str, Any], console_url: str) -> dict[str, Any]:
     """Build a Slack message with one block of text of the type ``plain_text``, in which Slack reads no markup."""
     title = build_chat_message_title(event)
     lines = "\n".join(f"{name}: {text}" for name, text in _iterate_labels_and_values(event))
@@ -131,9 +131,9 @@ def _render_slack_message(event: Mapping[str, Any], link: str) -> dict[str, Any]
         {"type": "header", "text": {"type": "plain_text", "text": _shorten_text(title, 150), "emoji": False}},
         {"type": "section", "text": {"type": "plain_text", "text": _shorten_text(lines, 3_000), "emoji": False}},
     ]
-    if link:
+    if console_url:
         label = {"type": "plain_text", "text": "Open the console", "emoji": False}
-        blocks.append({"type": "actions", "elements": [{"type": "button", "text": label, "url": link}]})
+        blocks.append({"type": "actions", "elements": [{"type": "button", "text": label, "url": console_url}]})
     return {"text": _escape_for_slack(title), "blocks": blocks}
 
 
@@ -141,8 +141,8 @@ def _escape_for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _shorten_text(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
+def _shorten_text(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else text[: max_characters - 3] + "..."
 
 
 SECONDS: Final = 15.0
@@ -234,7 +234,7 @@ class DeliverySender:
         return secrets
 
 
-def _to_printable_excerpt(body: bytes) -> str:
+def _to_printable_excerpt(reply_body: bytes) -> str:
     """Convert the start of an endpoint's reply to text without control characters, for the delivery log."""
-    text = body.decode("utf-8", "replace")
+    text = reply_body.decode("utf-8", "replace")
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)

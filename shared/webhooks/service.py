@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.catalog.outbox import check_event_can_be_appended, flush_outbox
+from shared.catalog.outbox import check_event_can_be_appended, flush_outbox_and_count_events
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import get_logger
@@ -245,7 +245,7 @@ class WebhookService:
 
         return await self._decrypt_newest_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
-    async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
+    async def send_test_delivery(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
         """Store a delivery of a test event to an endpoint, even without a subscription, and return the delivery.
 
         The worker sends it in the background. A repeat with the same ``append_id`` stores nothing.
@@ -262,10 +262,10 @@ class WebhookService:
             data={"webhookId": endpoint_id, "requestedBy": user_id},
         )
         delivery = build_delivery(endpoint, event, self._runtime)
-        await self._outbox.add([delivery])
+        await self._outbox.add_deliveries([delivery])
         return delivery
 
-    async def flush_audit_events(self) -> int:
+    async def flush_and_count_audit_events(self) -> int:
         """Append pending audit events to their chain; return their number.
 
         If the workspace has no provenance (audit chains), delete the events and return 0.
@@ -274,21 +274,21 @@ class WebhookService:
             WorkspaceError: any error of the audit log or the store; events that were not appended stay pending.
         """
         if await self._is_audited():
-            return await flush_outbox(self._registry, self._audit_log)
+            return await flush_outbox_and_count_events(self._registry, self._audit_log)
         pending = await self._registry.list_pending_events()
         if pending:
             _LOG.warning("provenance is not configured; changes to webhooks are not audited")
             await self._registry.delete_pending_events([each.append_id for each in pending])
         return 0
 
-    async def check_url(self, text: str) -> None:
+    async def check_url(self, url_text: str) -> None:
         """Reject a URL that is not allowed as the URL of an endpoint, or whose host resolves to a forbidden address.
 
         Raises:
             WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, whose message states the broken rule.
         """
         try:
-            await self._http.check(parse_outbound_url(text))
+            await self._http.require_allowed_host(parse_outbound_url(url_text))
         except AddressRefusedError as error:
             raise build_invalid_field_error("url", error.reason, code="WEBHOOK_URL_REFUSED") from None
 
@@ -322,9 +322,9 @@ class WebhookService:
                 check_event_can_be_appended(to_pending_event(audit))
             return after
 
-        listed = await self._registry.change(change_and_check_sizes)
+        listed = await self._registry.change_endpoint_list(change_and_check_sizes)
         try:
-            await self.flush_audit_events()
+            await self.flush_and_count_audit_events()
         except WorkspaceError:
             _LOG.exception("audit events of webhook changes stay pending")
         return listed
@@ -346,8 +346,8 @@ def _check_size_of_filters(before: EndpointList, after: EndpointList) -> None:
     Raises:
         WorkspaceError: INVALID on ``filter``.
     """
-    size = after.measure_filters()
-    if size > MAX_FILTER_BYTES and size > before.measure_filters():
+    size = after.count_filter_bytes()
+    if size > MAX_FILTER_BYTES and size > before.count_filter_bytes():
         rule = f"must be shorter, because the filters of all webhooks together have at most {MAX_FILTER_BYTES} bytes"
         raise build_invalid_field_error("filter", rule)
 

@@ -14,7 +14,7 @@ from shared.observability.metrics import count
 from shared.provenance.ports import ServiceUser
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.webhooks.audit import add_audit_event
-from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time, is_manual_retry
+from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time_or_none, is_manual_retry
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint
@@ -75,7 +75,7 @@ class DeliveryWorker:
             WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         at = self._runtime.now()
-        while await self._store.reschedule_deliveries_scheduled_after(
+        while await self._store.reschedule_and_count_after_clock_setback(
             at, at + LEASE, at + CLOCK_TOLERANCE, _MAX_RESCHEDULED
         ):
             self.wake()
@@ -116,7 +116,7 @@ class DeliveryWorker:
         """Claim and start due deliveries of endpoints with at most half of ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
         listed: EndpointList | None = None
-        while (endpoint := await self._store.find_due_endpoint(self._runtime.now(), busy)) is not None:
+        while (endpoint := await self._store.find_due_endpoint_id(self._runtime.now(), busy)) is not None:
             listed = listed or await self._registry.load()
             busy.add(endpoint)
             at, lease = self._runtime.now(), self._runtime.new_id()
@@ -130,29 +130,29 @@ class DeliveryWorker:
                     self._send_or_end_claimed_delivery(listed.endpoints.get(endpoint), delivery, lease), endpoint
                 )
 
-    def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint: str) -> None:
+    def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint_id: str) -> None:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
-        self._sending[endpoint] += 1
+        self._sending[endpoint_id] += 1
 
         def forget_ended_task(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
-            self._sending[endpoint] -= 1
-            if not self._sending[endpoint]:
-                del self._sending[endpoint]
+            self._sending[endpoint_id] -= 1
+            if not self._sending[endpoint_id]:
+                del self._sending[endpoint_id]
             self._woken.set()
 
         task.add_done_callback(forget_ended_task)
 
     async def _send_or_end_claimed_delivery(
-        self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str
+        self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease_id: str
     ) -> None:
         """Send a claimed delivery, or end it if its endpoint was removed or disabled; log errors."""
         try:
             if endpoint is None or not endpoint.enabled:
-                await self._end_unsent_delivery(delivery, lease, "removed" if endpoint is None else "disabled")
+                await self._end_unsent_delivery(delivery, lease_id, "removed" if endpoint is None else "disabled")
             else:
-                await self._attempt_delivery(endpoint, delivery, lease)
+                await self._attempt_delivery(endpoint, delivery, lease_id)
         except WorkspaceError as error:
             _LOG.warning(
                 "the result of a webhook delivery was not stored; it is sent again: %s",
@@ -162,20 +162,20 @@ class DeliveryWorker:
         except Exception:  # noqa: BLE001  one delivery must not stop the others
             _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
 
-    async def _end_unsent_delivery(self, delivery: Delivery, lease: str, reason: str) -> None:
+    async def _end_unsent_delivery(self, delivery: Delivery, lease_id: str, reason: str) -> None:
         """Mark a claimed delivery as ended without sending it, because its endpoint is disabled or deleted."""
         attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
-        failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
-        await self._store.save(failed, lease)
+        failed = delivery.copy_with_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+        await self._store.try_save_claimed_delivery(failed, lease_id)
 
-    async def _attempt_delivery(self, endpoint: WebhookEndpoint, delivery: Delivery, lease: str) -> None:
+    async def _attempt_delivery(self, endpoint: WebhookEndpoint, delivery: Delivery, lease_id: str) -> None:
         """Send a claimed delivery once; store the result, and whether the endpoint works."""
         result = await self._sender.send(endpoint, delivery)
         attempt = result.attempt
         if result.is_delivered:
-            after = delivery.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+            after = delivery.copy_with_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
         elif attempt.http_status == _GONE:
-            after = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+            after = delivery.copy_with_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
         else:
             after = self._schedule_retry(delivery, attempt)
         count("workspace.webhooks.attempts", outcome="delivered" if result.is_delivered else "failed")
@@ -186,7 +186,7 @@ class DeliveryWorker:
                 attempt.error,
                 extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
             )
-        await self._store.save(after, lease)
+        await self._store.try_save_claimed_delivery(after, lease_id)
         try:
             await self._update_endpoint_health(endpoint, after)
         except WorkspaceError as error:
@@ -199,14 +199,16 @@ class DeliveryWorker:
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
         """Return the delivery with a failed attempt and the time of the next one; it fails after its last retry."""
         at = self._runtime.now()
-        due_at = compute_retry_time(delivery.retries, at, self._runtime)
+        due_at = compute_retry_time_or_none(delivery.retries, at, self._runtime)
         if due_at is None:
-            return delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+            return delivery.copy_with_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
         if due_at - at < timedelta(seconds=PROMPT_RETRY_SECONDS):
             timer = asyncio.create_task(self._wake_at(due_at))
             self._timers.add(timer)
             timer.add_done_callback(self._timers.discard)
-        return delivery.add_attempt(attempt, retries=delivery.retries + 1, next_attempt_at=due_at, scheduled_at=at)
+        return delivery.copy_with_attempt(
+            attempt, retries=delivery.retries + 1, next_attempt_at=due_at, scheduled_at=at
+        )
 
     async def _wake_at(self, due_at: datetime) -> None:
         await self._runtime.sleep(max(0.0, (due_at - self._runtime.now()).total_seconds()))
@@ -239,7 +241,7 @@ class DeliveryWorker:
                 return None
             return add_or_replace_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
 
-        await self._registry.change(change_health)
+        await self._registry.change_endpoint_list(change_health)
 
     async def _is_failing(self, endpoint_id: str) -> bool:
         endpoint = (await self._registry.load()).endpoints.get(endpoint_id)

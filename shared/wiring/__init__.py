@@ -88,7 +88,7 @@ class Services:
             self.signatures,
         )
         probes = ReadinessProbes(self.backends, self.features, self.provenance, self.queries, self.cold_data)
-        self.readiness = Readiness(probes.build, runtime=runtime)
+        self.readiness = Readiness(probes.build_probes_by_name, runtime=runtime)
 
     async def close(self) -> None:
         """Stop background work and close all created resources."""
@@ -102,11 +102,11 @@ class Services:
 def services() -> Services:
     """Return the services of this process; configures logs and traces on first use."""
     configured = settings()
-    logs.add_fields_to_handlers(configured.log_level)
+    logs.add_fields_to_log_handlers(configured.log_level)
     if configured.application_insights:
-        from shared.backends.azure.monitor import start_export
+        from shared.backends.azure.monitor import start_export_if_configured
 
-        start_export(configured.application_insights, configured.managed_identity_client_id)
+        start_export_if_configured(configured.application_insights, configured.managed_identity_client_id)
     return Services(configured, SYSTEM_RUNTIME)
 
 

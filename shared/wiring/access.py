@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from shared.versioned_cache import VersionedCache
+from shared.versioned_cache import Versioned, VersionedCache
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS, CatalogServices
 from shared.wiring.outbound import OutboundServices
@@ -48,7 +48,7 @@ class AccessServices:
         """Service that verifies the credentials of callers."""
         from shared.auth.authenticator import Authenticator
 
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             Authenticator(
                 self.directory,
                 self.credentials,
@@ -85,9 +85,9 @@ class AccessServices:
             runtime=self._backends.runtime,
         )
 
-    async def find_authors_caller_cannot_approve(self, caller: "Principal") -> frozenset[str]:
+    async def find_author_ids_caller_cannot_approve(self, caller: "Principal") -> frozenset[str]:
         """Return the ids of members whose changes the caller must not approve, because the caller may be the author."""
-        return await self.lineage.find_authors_caller_cannot_approve(caller, self.directory)
+        return await self.lineage.find_author_ids_caller_cannot_approve(caller, self.directory)
 
     @cached_property
     def lineage(self) -> "CredentialLineage":
@@ -95,7 +95,7 @@ class AccessServices:
         from shared.auth.credential_lineage import CredentialLineage
 
         return CredentialLineage(
-            self.credential_store, self.grant_ender.find_consent_credential, self._older_key_creators
+            self.credential_store, self.grant_ender.find_consent_credential_id, self._older_key_creators
         )
 
     @cached_property
@@ -200,7 +200,7 @@ class AccessServices:
         """Cache of the stored API keys and revocations of tokens."""
         store = self.credential_store
 
-        async def load_credentials() -> "tuple[int, Credentials]":
+        async def load_credentials() -> "Versioned[Credentials]":
             loaded = await store.load()
             return loaded.version, loaded
 

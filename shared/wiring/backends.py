@@ -39,7 +39,7 @@ class Backends:
         self.runtime = runtime
         self._resources = AsyncExitStack()
 
-    def close_at_exit[Resource: Closeable](self, resource: Resource) -> Resource:
+    def register_for_closing[Resource: Closeable](self, resource: Resource) -> Resource:
         """Register a resource that :meth:`close` will close, and return the resource."""
         self._resources.push_async_callback(resource.close)
         return resource
@@ -71,7 +71,7 @@ class Backends:
 
         stores = (catalog, credentials, grants, idempotency, jobs, quotas, webhooks, alerts)
         schema = "".join(store.SCHEMA for store in (*stores, signatures))
-        return self.close_at_exit(
+        return self.register_for_closing(
             SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema, runtime=self.runtime)
         )
 
@@ -83,7 +83,7 @@ class Backends:
         from shared.backends.embedded.sqlite import SqliteDatabase
 
         path = self.settings.data_dir / "rate-limits.sqlite"
-        return self.close_at_exit(
+        return self.register_for_closing(
             SqliteDatabase(path, SCHEMA + quotas.SCHEMA, write_seconds=TIMEOUT_SECONDS, runtime=self.runtime)
         )
 
@@ -93,7 +93,7 @@ class Backends:
         from shared.backends.azure.cosmos_account import CosmosAccount
 
         configured = self.settings
-        return self.close_at_exit(
+        return self.register_for_closing(
             CosmosAccount(
                 configured.cosmos_endpoint,
                 configured.cosmos_database,
@@ -107,7 +107,7 @@ class Backends:
         """Azure Storage account with the telemetry archive, downloads and checkpoints of audit chains."""
         from shared.backends.azure.blobs import BlobAccount
 
-        return self.close_at_exit(
+        return self.register_for_closing(
             BlobAccount(
                 self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id, runtime=self.runtime
             )
@@ -118,7 +118,7 @@ class Backends:
         """Azure Key Vault with the keys that sign tokens and checkpoints."""
         from shared.backends.azure.key_vault import Vault
 
-        return self.close_at_exit(
+        return self.register_for_closing(
             Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
         )
 

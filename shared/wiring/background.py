@@ -103,17 +103,17 @@ class BackgroundServices:
 
     async def _send_simulated_telemetry(self) -> None:
         """Send the simulated telemetry that is due, unless the disk is nearly full."""
-        if await self._backends.disk_guard.read_state() is DiskState.FULL:
+        if await self._backends.disk_guard.read_disk_state() is DiskState.FULL:
             return
-        await self._telemetry.simulators.run(self._backends.runtime.now())
+        await self._telemetry.simulators.send_and_count_due_messages(self._backends.runtime.now())
 
     async def _evaluate_alert_rules(self) -> None:
         """Evaluate due alert rules."""
-        await self._alerts.scheduler.run()
+        await self._alerts.scheduler.evaluate_due_rules()
 
     async def _close_expired_streams(self) -> None:
         """Close live streams whose token is no longer valid."""
-        await self._live_stream.service.close_unauthorised_streams()
+        await self._live_stream.service.close_and_count_unauthorised_streams()
 
     async def _complete_revocations_and_end_grants(self) -> None:
         """Complete interrupted revocations and interrupted ends of OAuth grants, and end orphaned grants.
@@ -129,7 +129,7 @@ class BackgroundServices:
         """Sign a checkpoint of every audit chain that has new records."""
         if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return
-        if made := await self._provenance.checkpoints.create_all():
+        if made := await self._provenance.checkpoints.create_all_and_count_them():
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
     async def _complete_audit_overview(self) -> None:
@@ -140,9 +140,9 @@ class BackgroundServices:
         """
         if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return
-        if counted := await self._provenance.overview.add_missing_chain_counts():
+        if counted := await self._provenance.overview.complete_and_count_uncounted_chains():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
-        await self._signatures.list.index_new_signatures(_INDEX_SECONDS)
+        await self._signatures.list.try_index_new_signatures(_INDEX_SECONDS)
 
     async def _verify_chains(self) -> object:
         """Verify the audit chains that have grown; return ``UNFINISHED`` if another run must continue, else None."""
@@ -150,17 +150,19 @@ class BackgroundServices:
 
         if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return None
-        period_start = self._verification_schedule.compute_last_time(self._backends.runtime.now())
-        return None if await self._provenance.background_verification.run(period_start) else UNFINISHED
+        period_start = self._verification_schedule.compute_last_due_time(self._backends.runtime.now())
+        return (
+            None if await self._provenance.background_verification.try_verify_due_chains(period_start) else UNFINISHED
+        )
 
     async def _compact_archive(self) -> None:
         """Merge the archive's blobs of each connection and past hour into one blob."""
-        if merged := await self._cold_data.compaction.run(self._backends.runtime.now()):
+        if merged := await self._cold_data.compaction.merge_due_hours_and_count_them(self._backends.runtime.now()):
             _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 
     async def _delete_expired_downloads(self) -> None:
         """Delete expired downloads."""
-        await self._downloads.expiry.run()
+        await self._downloads.expiry.delete_expired_jobs_and_files()
 
     async def _publish_webhook_events(self) -> None:
         """Publish webhook events about stored changes, and start the deliveries that are due."""
@@ -170,5 +172,5 @@ class BackgroundServices:
     async def _delete_expired_deliveries(self) -> None:
         """Delete webhook deliveries whose retention time has ended."""
         at = self._backends.runtime.now()
-        while await self._webhooks.store.delete_expired_deliveries(at, _EXPIRED_AT_ONCE):
+        while await self._webhooks.store.delete_and_count_expired_deliveries(at, _EXPIRED_AT_ONCE):
             pass

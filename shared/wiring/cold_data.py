@@ -27,7 +27,7 @@ class ColdDataServices:
     @cached_property
     def blobs(self) -> "BlobStore":
         """Store of the telemetry archive's blobs."""
-        return self._backends.close_at_exit(self._backends.build_blob_store(COLD))
+        return self._backends.register_for_closing(self._backends.build_blob_store(COLD))
 
     @cached_property
     def archive(self) -> "Archive":

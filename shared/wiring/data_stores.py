@@ -72,15 +72,15 @@ class DataStoreServices:
     def _cosmos_containers(self) -> "CosmosContainerStore":
         from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
 
-        return self._backends.close_at_exit(CosmosContainerStore(self._data_accounts))
+        return self._backends.register_for_closing(CosmosContainerStore(self._data_accounts))
 
     @cached_property
     def _data_accounts(self) -> "DataAccounts":
-        from shared.backends.azure.cosmos_data_accounts import DataAccounts, parse_data_accounts
+        from shared.backends.azure.cosmos_data_accounts import DataAccounts, parse_data_accounts_by_store
 
         configured = self._settings
-        accounts = parse_data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
-        return self._backends.close_at_exit(
+        accounts = parse_data_accounts_by_store(configured.data_store_accounts, configured.data_store_dns_suffix)
+        return self._backends.register_for_closing(
             DataAccounts(accounts, client_id=configured.managed_identity_client_id, runtime=self._backends.runtime)
         )
 
@@ -88,7 +88,9 @@ class DataStoreServices:
     def _document_file(self) -> "DocumentFile":
         from shared.backends.embedded.documents import DocumentFile
 
-        return self._backends.close_at_exit(DocumentFile(self._settings.data_dir, runtime=self._backends.runtime))
+        return self._backends.register_for_closing(
+            DocumentFile(self._settings.data_dir, runtime=self._backends.runtime)
+        )
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":
@@ -104,11 +106,11 @@ class DataStoreServices:
             )
         )
 
-    async def _list_declared_containers(self, database: "DatabaseAddress") -> "Iterable[AccountContainer]":
+    async def _list_declared_containers(self, database_address: "DatabaseAddress") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer
 
-        owned = (await self._catalog.get_current_catalog()).find_database(database.database)
-        records = owned.containers.values() if owned is not None and owned.store == database.store else ()
+        owned = (await self._catalog.get_current_catalog()).find_database(database_address.database)
+        records = owned.containers.values() if owned is not None and owned.store == database_address.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]
 
 
@@ -125,10 +127,12 @@ class WorkspaceDocumentServices:
         """Service that exports the workspace document, and plans and applies documents that callers send."""
         from shared.catalog.document_service import DocumentService
 
-        return DocumentService(self._provenance.catalog_service, self._list_containers, runtime=self._backends.runtime)
+        return DocumentService(
+            self._provenance.catalog_service, self._list_container_names, runtime=self._backends.runtime
+        )
 
-    async def _list_containers(self, store: str, database: str) -> Collection[str]:
+    async def _list_container_names(self, store_lookup: str, database_lookup: str) -> Collection[str]:
         from shared.data_stores.models import DatabaseAddress
 
-        found = await self._data_stores.container_store.list(DatabaseAddress(store, database))
+        found = await self._data_stores.container_store.list(DatabaseAddress(store_lookup, database_lookup))
         return [container.name for container in found]

@@ -37,7 +37,7 @@ class DownloadServices:
     @cached_property
     def blobs(self) -> "BlobStore":
         """Store of the downloadable files."""
-        return self._backends.close_at_exit(self._backends.build_blob_store(DOWNLOADS))
+        return self._backends.register_for_closing(self._backends.build_blob_store(DOWNLOADS))
 
     @cached_property
     def service(self) -> "DownloadService":

@@ -14,11 +14,11 @@ class Features:
     def __init__(self, catalog: CatalogServices) -> None:
         self._catalog = catalog
 
-    async def has(self, feature: str) -> bool:
+    async def has_feature(self, feature: str) -> bool:
         """Return whether the workspace document declares a feature; the only known feature is ``provenance``."""
         return feature == PROVENANCE and (await self._catalog.get_current_catalog()).policies.provenance is not None
 
-    async def require(self, feature: str) -> None:
+    async def require_feature(self, feature: str) -> None:
         """Check that the workspace document declares a feature; only ``provenance`` is checked.
 
         Raises:
@@ -26,5 +26,5 @@ class Features:
         """
         from shared.provenance.selection import build_not_provisioned_error
 
-        if feature == PROVENANCE and not await self.has(feature):
+        if feature == PROVENANCE and not await self.has_feature(feature):
             raise build_not_provisioned_error()

@@ -94,22 +94,22 @@ class ImportServices:
 
         configured = self._settings
         uri, identity = self._queries.get_engine_uri(), configured.managed_identity_client_id
-        return self._backends.close_at_exit(
-            KustoTelemetryTable(uri, configured.kusto_database, self._build_address_for_query_engine, identity)
+        return self._backends.register_for_closing(
+            KustoTelemetryTable(uri, configured.kusto_database, self._build_blob_address_for_query_engine, identity)
         )
 
-    async def _build_address_for_query_engine(self, name: str) -> str:
+    async def _build_blob_address_for_query_engine(self, blob_name: str) -> str:
         """Return the address from which the query engine reads a file of imported rows.
 
         This is a signed URL or, for a local engine, a path.
         """
         if self._backends.uses_azure:
             return await self._downloads.blobs.create_download_link(
-                name, name, self._backends.runtime.now() + _LINK_LIFETIME
+                blob_name, blob_name, self._backends.runtime.now() + _LINK_LIFETIME
             )
         from shared.backends.embedded.blobs import build_blob_path
 
-        return str(build_blob_path(self._settings.data_dir.absolute() / "blobs" / DOWNLOADS, name))
+        return str(build_blob_path(self._settings.data_dir.absolute() / "blobs" / DOWNLOADS, blob_name))
 
 
 class AuditBundleServices:

@@ -46,7 +46,7 @@ class LiveStreamServices:
         from shared.backends.azure.web_pubsub import WebPubSub
 
         configured = self._settings
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             WebPubSub(
                 configured.web_pubsub_endpoint,
                 configured.web_pubsub_hub,
@@ -156,8 +156,10 @@ class LiveStreamServices:
             get_client_id_and_app_id_uri(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
         )
 
-        def build_token_verifier(path: str) -> EntraTokens:
-            address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"
+        def build_token_verifier(version_path: str) -> EntraTokens:
+            address = (
+                f"{configured.entra_authority.rstrip('/')}/{tenant}{version_path}/.well-known/openid-configuration"
+            )
             return EntraTokens(HttpOpenIdProvider(address, runtime=self._backends.runtime), tenant, *audiences)
 
         tokens = ManagedIdentityTokens({"1.0": build_token_verifier(""), "2.0": build_token_verifier("/v2.0")})

@@ -24,7 +24,7 @@ class OutboundServices:
 
         networks = parse_networks(self._backends.settings.webhook_allowed_networks)
         rules = AddressRules(networks, self._list_forbidden_ports())
-        return self._backends.close_at_exit(CheckedHttp(rules, runtime=self._backends.runtime))
+        return self._backends.register_for_closing(CheckedHttp(rules, runtime=self._backends.runtime))
 
     def _list_forbidden_ports(self) -> frozenset[int]:
         """Return the ports of this service and of the services on which it depends; users must not call these ports."""

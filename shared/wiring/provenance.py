@@ -43,10 +43,10 @@ class ProvenanceServices:
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_chain import CosmosChainStore
 
-            return self._backends.close_at_exit(CosmosChainStore(self._backends.cosmos))
+            return self._backends.register_for_closing(CosmosChainStore(self._backends.cosmos))
         from shared.backends.embedded.provenance import SqliteChainStore
 
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             SqliteChainStore(self._settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime)
         )
 
@@ -62,7 +62,7 @@ class ProvenanceServices:
         """Service that appends audit events to their chains."""
         from shared.provenance.chain_log import EventLog
 
-        return self._backends.close_at_exit(EventLog(self.chain_log))
+        return self._backends.register_for_closing(EventLog(self.chain_log))
 
     @cached_property
     def catalog_service(self) -> "CatalogService":
@@ -78,10 +78,10 @@ class ProvenanceServices:
             runtime=self._backends.runtime,
         )
 
-    async def _reset_connection_statuses(self, connections: Collection[str]) -> None:
+    async def _reset_connection_statuses(self, connection_lookups: Collection[str]) -> None:
         from shared.telemetry.connection_status import reset_connection_statuses
 
-        await reset_connection_statuses(self._telemetry.connection_states, connections)
+        await reset_connection_statuses(self._telemetry.connection_states, connection_lookups)
 
     def _refresh_after_catalog_change(self) -> None:
         self._catalog.reader.invalidate()
@@ -126,7 +126,7 @@ class ProvenanceServices:
             return CosmosChainOverview(self._backends.cosmos, CosmosChainStore(self._backends.cosmos))
         from shared.backends.embedded.provenance_overview import SqliteChainOverview
 
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             SqliteChainOverview(self._settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime)
         )
 

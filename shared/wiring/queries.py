@@ -38,7 +38,7 @@ class QueryServices:
         uri, database = self.get_engine_uri(), configured.kusto_database
         engine = KustoEngine(uri, database, configured.managed_identity_client_id, runtime=self._backends.runtime)
         measured = InstrumentedEngine(engine, database, runtime=self._backends.runtime)
-        return self._backends.close_at_exit(FairEngine(measured, configured.max_queries_per_principal))
+        return self._backends.register_for_closing(FairEngine(measured, configured.max_queries_per_principal))
 
     def get_engine_uri(self) -> str:
         """Return the query engine's URI: the setting, else the URI file in the data directory, else the default."""

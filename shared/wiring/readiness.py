@@ -30,7 +30,7 @@ class ReadinessProbes:
         self._queries = queries
         self._cold_data = cold_data
 
-    def build(self) -> "dict[str, Probe]":
+    def build_probes_by_name(self) -> "dict[str, Probe]":
         """Return the readiness checks by name.
 
         The store of rate limits has no check, because its outage blocks no request.
@@ -38,7 +38,7 @@ class ReadinessProbes:
         probes: dict[str, Probe] = {
             "query engine": self._queries.engine.ping,
             "audit log": self._check_audit_log,
-            "cold data": self._cold_data.blobs.check,
+            "cold data": self._cold_data.blobs.require_available,
         }
         return probes | (self._build_azure_probes() if self._backends.uses_azure else self._build_file_probes())
 
@@ -63,14 +63,14 @@ class ReadinessProbes:
         }
 
     def _build_azure_probes(self) -> "dict[str, Probe]":
-        from shared.backends.azure.cosmos_item_store import build_readiness_checks
+        from shared.backends.azure.cosmos_item_store import build_readiness_checks_by_name
 
         token_key = self._backends.settings.token_key
         probes: dict[str, Probe] = {
             "token key": lambda: self._backends.key_vault.check_key_exists(token_key),
             "checkpoints": self._check_checkpoints,
         }
-        return probes | build_readiness_checks(self._backends.cosmos)
+        return probes | build_readiness_checks_by_name(self._backends.cosmos)
 
     async def _check_audit_log(self) -> None:
         """Check that an audit chain can be read, if the workspace has an audit log.
@@ -79,7 +79,7 @@ class ReadinessProbes:
         """
         from shared.provenance.ports import ChainKey, Target
 
-        if not await self._features.has(PROVENANCE):
+        if not await self._features.has_feature(PROVENANCE):
             return
         await self._provenance.chain_store.read_tip(ChainKey(Target.PLATFORM_CONFIG))
         if not self._backends.uses_azure:
@@ -91,9 +91,9 @@ class ReadinessProbes:
 
     async def _check_checkpoints(self) -> None:
         """Check the container and the signing key of checkpoints, if the workspace has an audit log."""
-        if await self._features.has(PROVENANCE):
+        if await self._features.has_feature(PROVENANCE):
             from shared.backends.azure.checkpoint_blobs import NOTES
 
             key = self._backends.settings.checkpoint_key.partition("/")[0]
             notes = self._backends.build_blob_store(NOTES)
-            await asyncio.gather(notes.check(), self._backends.key_vault.check_key_exists(key))
+            await asyncio.gather(notes.require_available(), self._backends.key_vault.check_key_exists(key))

@@ -44,9 +44,9 @@ class RateLimitServices:
     @asynccontextmanager
     async def admit(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
         """Context manager: yield the decision to admit or reject a request, and count the request until it ends."""
-        from shared.rate_limits.models import get_budget
+        from shared.rate_limits.models import get_rate_limit_budget
 
-        budget = get_budget(await self._catalog.get_current_catalog())
+        budget = get_rate_limit_budget(await self._catalog.get_current_catalog())
         async with self.limiter.admit(caller.member_id, budget) as admission:
             if admission.rejection is not None:
                 count("workspace.rate_limit.refusals")

@@ -38,10 +38,10 @@ class TelemetryServices:
                 configured.managed_identity_client_id,
                 runtime=self._backends.runtime,
             )
-            return self._backends.close_at_exit(InstrumentedSender(sender, "eventhubs"))
+            return self._backends.register_for_closing(InstrumentedSender(sender, "eventhubs"))
         from shared.backends.embedded.hub import HubWriter
 
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             InstrumentedSender(
                 HubWriter(self._settings.data_dir / "hub.sqlite", runtime=self._backends.runtime), "workspace.hub"
             )
@@ -55,7 +55,7 @@ class TelemetryServices:
         return TelemetryService(
             self._catalog.reader.get_catalog,
             self.sender,
-            require_space=self._backends.disk_guard.require_space,
+            require_disk_space=self._backends.disk_guard.require_disk_space,
             runtime=self._backends.runtime,
         )
 
@@ -65,10 +65,10 @@ class TelemetryServices:
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
-            return self._backends.close_at_exit(CosmosConnectionStates(self._backends.cosmos))
+            return self._backends.register_for_closing(CosmosConnectionStates(self._backends.cosmos))
         from shared.backends.embedded.connection_states import SqliteConnectionStates
 
-        return self._backends.close_at_exit(
+        return self._backends.register_for_closing(
             SqliteConnectionStates(self._settings.data_dir / "workspace.sqlite", runtime=self._backends.runtime)
         )
 

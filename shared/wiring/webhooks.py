@@ -87,13 +87,13 @@ class WebhookServices:
 
         runtime = self._backends.runtime
         sender = DeliverySender(self._outbound.http, self.vault, self._settings.get_base_url(), runtime=runtime)
-        return self._backends.close_at_exit(DeliveryWorker(self.store, self.registry, sender, runtime=runtime))
+        return self._backends.register_for_closing(DeliveryWorker(self.store, self.registry, sender, runtime=runtime))
 
-    async def announce_query_changes(self, pending: "Sequence[PendingEvent]") -> None:
+    async def announce_query_changes(self, pending_events: "Sequence[PendingEvent]") -> None:
         """Publish webhook events about changed warm queries (saved KQL queries)."""
         from shared.webhooks.sources.catalog import WarmQueryEvents
 
-        await WarmQueryEvents(self.outbox).publish_query_events(pending)
+        await WarmQueryEvents(self.outbox).publish_query_events(pending_events)
 
     async def announce_download(self, job: "Job") -> None:
         """Publish the webhook event about a download that has ended."""
@@ -107,12 +107,12 @@ class WebhookServices:
 
         await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, self._backends.runtime.now())])
 
-    async def announce_lock_out(self, member: str, event: "SuspiciousEvent") -> None:
+    async def announce_lock_out(self, member_id: str, event: "SuspiciousEvent") -> None:
         """Publish the webhook event about a member whose signatures were refused several times."""
         from shared.webhooks.sources.runner import build_lock_out_event
 
         await self.outbox.publish(
-            [build_lock_out_event(member, event.append_id, event.at, event.attempts, event.since)]
+            [build_lock_out_event(member_id, event.append_id, event.at, event.attempts, event.since)]
         )
 
     def _wake_worker(self) -> None:
@@ -191,13 +191,13 @@ class WebhookEndpointServices:
         common = webhooks.store, webhooks.registry, webhooks.outbox
         amendments = AmendmentEvents(self._provenance.chain_store, *common, runtime=runtime)
         sources = {
-            "catalog": self._provenance.catalog_service.flush_pending_events,
-            "webhooks": self.service.flush_audit_events,
+            "catalog": self._provenance.catalog_service.flush_and_count_pending_events,
+            "webhooks": self.service.flush_and_count_audit_events,
             "amendments": amendments.publish_new_events,
             "connections": self._connections.publish_status_changes,
             "signatures": self._signatures.attempts.report_interrupted_lock_outs,
         }
-        return self._backends.close_at_exit(EventSources(sources, webhooks.worker.wake))
+        return self._backends.register_for_closing(EventSources(sources, webhooks.worker.wake))
 
     @cached_property
     def _connections(self) -> "ConnectionEvents":

@@ -48,7 +48,7 @@ async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
         if kind == ENDPOINT:
             stack.push_async_callback(client.delete_database, name)
         if kind == FAILING and server is not None:
-            server.faults.add(*build_random_faults_without_412())
+            server.faults.add_all(build_random_faults_without_412())
 
         def open_account(runtime: Runtime = SYSTEM_RUNTIME) -> CosmosAccount:
             account = CosmosAccount(endpoint, name, key=key, runtime=runtime)

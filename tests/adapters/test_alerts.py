@@ -73,7 +73,7 @@ async def save_change(
     store: AlertStore, record: RuleRecord, state: RuleState | None, *puts: Alert, deletes: tuple[str, ...] = ()
 ) -> RuleRecord:
     """Save a change that must succeed, and return the stored record."""
-    assert await store.save_rule_changes_and_return_token(record, state, puts, deletes) is not None
+    assert await store.try_save_rule_changes_and_return_token(record, state, puts, deletes) is not None
     return await store.load_rule_record(record.rule)
 
 
@@ -117,8 +117,8 @@ async def test_a_change_based_on_an_outdated_record_is_rejected(open_store: Open
     first, second = open_store(), open_store()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
-        first.save_rule_changes_and_return_token(record, build_state(revision="a"), [build_alert(1)]),
-        second.save_rule_changes_and_return_token(record, build_state(revision="b"), [build_alert(2)]),
+        first.try_save_rule_changes_and_return_token(record, build_state(revision="a"), [build_alert(1)]),
+        second.try_save_rule_changes_and_return_token(record, build_state(revision="b"), [build_alert(2)]),
     )
     assert sorted(token is None for token in tokens) == [False, True]
     winner = 1 if tokens[0] is not None else 2
@@ -130,9 +130,11 @@ async def test_a_change_based_on_an_outdated_record_is_rejected(open_store: Open
 
 async def test_only_one_of_two_initial_changes_of_a_rule_is_stored(store: AlertStore) -> None:
     """If two changes are the first of a rule, the second is rejected."""
-    assert await store.save_rule_changes_and_return_token(RuleRecord("hot"), build_state(), []) is not None
+    assert await store.try_save_rule_changes_and_return_token(RuleRecord("hot"), build_state(), []) is not None
     assert (
-        await store.save_rule_changes_and_return_token(RuleRecord("hot"), build_state(revision="r2"), [build_alert()])
+        await store.try_save_rule_changes_and_return_token(
+            RuleRecord("hot"), build_state(revision="r2"), [build_alert()]
+        )
         is None
     )
     assert (await store.load_rule_record("hot")).alerts == ()
@@ -156,8 +158,8 @@ async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) 
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
     assert await store.list_rule_states() == []
     again = await save_change(store, RuleRecord("hot"), build_state(revision="r2"))
-    assert await store.save_rule_changes_and_return_token(record, None, []) is None
-    assert await store.save_rule_changes_and_return_token(record, build_state(), []) is None
+    assert await store.try_save_rule_changes_and_return_token(record, None, []) is None
+    assert await store.try_save_rule_changes_and_return_token(record, build_state(), []) is None
     assert (await store.load_rule_record("hot")) == again
 
 
@@ -215,6 +217,6 @@ async def test_old_resolved_alerts_are_deleted(tmp_path: Path) -> None:
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]
     marked = resolved[0].copy_with_changes(id="f" * 32, marks=(Mark.RESOLVED,))
     await save_change(store, RuleRecord("hot"), build_state(), *resolved, marked)
-    assert await store.delete_resolved_alerts(AT + 2 * SECOND) == 2
+    assert await store.delete_and_count_resolved_alerts(AT + 2 * SECOND) == 2
     assert {alert.id for alert in await store.list_alerts(EVERYTHING, None, 10)} == {resolved[2].id, marked.id}
     await database.close()

@@ -234,7 +234,7 @@ async def test_a_blob_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
 
 async def test_an_available_blob_store_passes_its_health_check(store: BlobStore) -> None:
     """The health check of an available store succeeds and stores nothing."""
-    await store.check()
+    await store.require_available()
     assert await list_blob_names(store) == []
 
 
@@ -251,6 +251,6 @@ async def test_each_call_of_an_unavailable_blob_store_fails(tmp_path: Path) -> N
             await list_blob_names(each)
     account = AzureBlobStore(BlobAccount("", connection_string=nowhere, retries=0), "c")
     with pytest.raises(WorkspaceError) as caught:
-        await account.check()
+        await account.require_available()
     assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
     await account.close()

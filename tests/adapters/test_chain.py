@@ -206,7 +206,7 @@ async def test_a_batch_of_the_maximum_size_is_appended(store: ChainStore) -> Non
     tip = await store.read_tip(PLATFORM)
     heavy = build_batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
     assert len(heavy[0].canonical) < 1_500_000
-    assert store.measure_bytes_in_batch(heavy[0].canonical) <= store.max_batch_weight
+    assert store.measure_bytes_in_batch(heavy[0].canonical) <= store.max_batch_bytes
     await store.append(PLATFORM, heavy, tip)
     found = (await store.read(PLATFORM, tip.sequence, limit=1, max_bytes=MANY)).records
     assert list(found) == heavy

@@ -9,10 +9,10 @@ import pytest
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import canonicalise_record
+from shared.provenance.canonical import try_canonicalise_record
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import compute_record_hash, format_record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import query_records
 from shared.provenance.records import build_event_draft, parse_record, seal_record
@@ -53,7 +53,7 @@ async def store_forged_record(
     tip = await store.read_tip(PLATFORM)
     record = seal_record(build_event_draft("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old_text, new_text) if old_text else record.canonical
-    forged = record._replace(canonical=text, hash=compute_digest(text))
+    forged = record._replace(canonical=text, hash=compute_record_hash(text))
     await store.append(PLATFORM, [forged], tip)
     return forged
 
@@ -93,11 +93,11 @@ TEXTS = {
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
     """If a record is not in canonical form, its chain is invalid, whatever digest the record has."""
     forged = await store_forged_record(store, format_rfc3339(NOW), old_text=TEXTS[name][0], new_text=TEXTS[name][1])
-    form = canonicalise_record(forged.canonical)
+    form = try_canonicalise_record(forged.canonical)
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
-    assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else compute_digest(form))
+    assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else compute_record_hash(form))
     shown = await query_records(store, PLATFORM, Filters())
     assert verdict.record == parse_record(shown.records[0].canonical, shown.records[0].hash)
     assert list(shown.damaged) == ([LAST] if form is None else [])
@@ -127,7 +127,7 @@ async def test_a_record_time_in_another_format_is_rejected(store: ChainStore, tm
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"the time of {LAST} does not have the format 2026-01-05T08:00:00.000000Z"
     with pytest.raises(WorkspaceError) as refusal:
-        await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
+        await build_checkpoints(store, tmp_path, NOW).create_if_grown(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     assert "verify the chain" in await get_rejection_detail(store)
 
@@ -145,14 +145,14 @@ async def test_a_future_time_blocks_appends_until_this_time(
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
     assert "more than an hour ahead" in await get_rejection_detail(store)
     with pytest.raises(WorkspaceError) as refusal:
-        await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
+        await build_checkpoints(store, tmp_path, NOW).create_if_grown(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     later = NOW + time_ahead
     await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: later)).append(
         PLATFORM, build_event_draft("u", EVENT)
     )
     assert (await verify_chain(store, at=later)).chain_valid
-    assert await build_checkpoints(store, tmp_path, later).create(PLATFORM)
+    assert await build_checkpoints(store, tmp_path, later).create_if_grown(PLATFORM)
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
@@ -171,7 +171,7 @@ async def test_appends_succeed_if_clocks_differ_by_up_to_an_hour(store: ChainSto
     )
     assert made.record.projection["Timestamp"] == time
     assert (await verify_chain(store)).chain_valid
-    assert await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
+    assert await build_checkpoints(store, tmp_path, NOW).create_if_grown(PLATFORM)
 
 
 async def test_after_a_clock_correction_appends_wait_for_the_last_record_time(store: ChainStore) -> None:

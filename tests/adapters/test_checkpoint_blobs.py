@@ -86,9 +86,11 @@ async def create_foreign_note(store: CheckpointStore, path: str) -> None:
 async def test_a_checkpoint_is_created_once(open_store: Opener) -> None:
     """If several callers store the same checkpoint, the signed text of the first caller stays stored."""
     stores = [open_store() for _ in range(3)]
-    won = await asyncio.gather(*(stores[n % 3].create(build_checkpoint_name(7), b"note %d" % n) for n in range(6)))
+    won = await asyncio.gather(
+        *(stores[n % 3].create_if_missing(build_checkpoint_name(7), b"note %d" % n) for n in range(6))
+    )
     assert won.count(True) == 1
-    assert not await stores[0].create(build_checkpoint_name(7), b"later")
+    assert not await stores[0].create_if_missing(build_checkpoint_name(7), b"later")
     stored = await stores[1].find_checkpoint(build_checkpoint_name(7))
     assert stored is not None
     assert (stored.name, stored.note) == (build_checkpoint_name(7), b"note %d" % won.index(True))
@@ -101,7 +103,7 @@ async def test_the_newest_checkpoint_has_the_largest_size(store: CheckpointStore
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
     for size in sizes:
-        assert await store.create(build_checkpoint_name(size), b"%d" % size)
+        assert await store.create_if_missing(build_checkpoint_name(size), b"%d" % size)
         highest = max(highest, size)
         newest = await store.find_newest(PREFIX)
         assert newest is not None
@@ -112,12 +114,12 @@ async def test_all_checkpoints_are_found_from_the_newest_to_the_oldest(store: Ch
     """The newest checkpoint below another one is the next smaller one."""
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003]
     for size in sizes:
-        await store.create(build_checkpoint_name(size), b"%d" % size)
+        await store.create_if_missing(build_checkpoint_name(size), b"%d" % size)
     found: list[str] = []
     newest = await store.find_newest(PREFIX)
     while newest is not None:
         found.append(newest.name)
-        newest = await store.find_newest(PREFIX, below=newest.name)
+        newest = await store.find_newest(PREFIX, older_than_name=newest.name)
     assert found == [build_checkpoint_name(size) for size in reversed(sizes)]
 
 
@@ -125,7 +127,7 @@ async def test_all_checkpoints_are_found_from_the_newest_to_the_oldest(store: Ch
 async def test_a_misplaced_note_does_not_hide_the_newest_checkpoint(store: CheckpointStore, path: str) -> None:
     """A note in place of a folder, or in the folder of other sizes, does not hide the newest checkpoint."""
     for size in (1, 4):
-        await store.create(build_checkpoint_name(size), b"%d" % size)
+        await store.create_if_missing(build_checkpoint_name(size), b"%d" % size)
     await create_foreign_note(store, f"{PREFIX}{path}")
     newest = await store.find_newest(PREFIX)
     assert newest is not None
@@ -137,7 +139,7 @@ async def test_a_folder_with_the_name_of_a_checkpoint_does_not_hide_the_newest_c
     store: CheckpointStore,
 ) -> None:
     """A blob whose folder has the name of a checkpoint does not hide the newest checkpoint."""
-    await store.create(build_checkpoint_name(4), b"4")
+    await store.create_if_missing(build_checkpoint_name(4), b"4")
     for path in ("000000/000/000000000004/a", "999999/999/999999999999/a"):
         await create_foreign_note(store, f"{PREFIX}{path}")
     newest = await store.find_newest(PREFIX)
@@ -150,7 +152,7 @@ async def test_a_checkpoint_that_disappears_after_it_is_listed_is_unreadable(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the newest blob is deleted after it is listed, an unreadable checkpoint is returned instead of none."""
-    await store.create(build_checkpoint_name(4), b"4")
+    await store.create_if_missing(build_checkpoint_name(4), b"4")
 
     async def find_nothing(_: str) -> None:
         return None
@@ -161,8 +163,8 @@ async def test_a_checkpoint_that_disappears_after_it_is_listed_is_unreadable(
 
 async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(store: CheckpointStore) -> None:
     """A chain's newest checkpoint is found even if another chain's name begins with the chain's name."""
-    await store.create(build_checkpoint_name(9, "DomainEvents/abc/"), b"other")
-    await store.create(build_checkpoint_name(8, "DomainEvents/abcd/"), b"longer")
+    await store.create_if_missing(build_checkpoint_name(9, "DomainEvents/abc/"), b"other")
+    await store.create_if_missing(build_checkpoint_name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.find_newest("DomainEvents/abc/")
     assert newest is not None
     assert newest.note == b"other"
@@ -174,14 +176,14 @@ async def test_the_folders_of_all_chains_of_a_target_are_listed(store: Checkpoin
     """Each chain of a target with a checkpoint has a folder in the list, also with several checkpoints."""
     assert await store.list_name_prefixes("DomainEvents") == []
     for size, prefix in ((1, "DomainEvents/a/"), (2_000_000, "DomainEvents/a/"), (1, "DomainEvents/ab/"), (1, PREFIX)):
-        await store.create(build_checkpoint_name(size, prefix), b"note")
+        await store.create_if_missing(build_checkpoint_name(size, prefix), b"note")
     assert sorted(await store.list_name_prefixes("DomainEvents")) == ["DomainEvents/a/", "DomainEvents/ab/"]
 
 
 async def test_reading_a_missing_checkpoint_or_signer_state_returns_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
     assert await store.find_checkpoint(build_checkpoint_name(1)) is None
-    assert await store.load_working_state(f"{PREFIX}tree") is None
+    assert await store.find_working_state(f"{PREFIX}tree") is None
 
 
 async def test_signer_states_are_replaced_and_checkpoints_are_not(store: CheckpointStore) -> None:
@@ -189,9 +191,9 @@ async def test_signer_states_are_replaced_and_checkpoints_are_not(store: Checkpo
     for state in (b"first", b"", bytes(range(256))):
         await store.save_working_state(f"{PREFIX}tree", state)
         await store.save_working_state(f"{PREFIX}tiles/0/x001", state)
-        assert await store.load_working_state(f"{PREFIX}tree") == state
+        assert await store.find_working_state(f"{PREFIX}tree") == state
     assert await store.find_newest(PREFIX) is None
-    await store.create(build_checkpoint_name(3), b"note")
+    await store.create_if_missing(build_checkpoint_name(3), b"note")
     newest = await store.find_newest(PREFIX)
     assert newest is not None
     assert newest.note == b"note"
@@ -205,9 +207,9 @@ async def test_an_unavailable_checkpoint_store_raises_an_error(tmp_path: Path) -
     stores: list[CheckpointStore] = [FileCheckpointStore(tmp_path / "file"), BlobCheckpointStore(account)]
     for store in stores:
         with pytest.raises(WorkspaceError) as caught:
-            await store.create(build_checkpoint_name(1), b"")
+            await store.create_if_missing(build_checkpoint_name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    for read in (stores[1].find_checkpoint, stores[1].find_newest, stores[1].load_working_state):
+    for read in (stores[1].find_checkpoint, stores[1].find_newest, stores[1].find_working_state):
         with pytest.raises(WorkspaceError):
             await read(build_checkpoint_name(1))
     await account.close()
@@ -217,7 +219,7 @@ async def test_a_missing_blob_container_raises_an_error(connection_string: str) 
     """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, note_container="never-made", state_container="never-made")
-    for read in (store.find_checkpoint, store.find_newest, store.load_working_state):
+    for read in (store.find_checkpoint, store.find_newest, store.find_working_state):
         with pytest.raises(WorkspaceError) as caught:
             await read(build_checkpoint_name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
@@ -228,9 +230,9 @@ async def test_a_receipt_signature_is_stored_under_its_checkpoint_name(store: Ch
     """The signature for receipts is stored under the checkpoint's name and is never returned as a checkpoint."""
     signature = f"{build_checkpoint_name(8)}.cose"
     assert await store.find_checkpoint(signature) is None
-    assert await store.create(signature, b"signature")
-    assert not await store.create(signature, b"other")
+    assert await store.create_if_missing(signature, b"signature")
+    assert not await store.create_if_missing(signature, b"other")
     assert await store.find_newest(PREFIX) is None
-    await store.create(build_checkpoint_name(7), b"note")
+    await store.create_if_missing(build_checkpoint_name(7), b"note")
     newest, found = await store.find_newest(PREFIX), await store.find_checkpoint(signature)
     assert (newest and newest.note, found and found.note) == (b"note", b"signature")

@@ -54,13 +54,13 @@ def _build_arrivals(
 
 async def test_messages_of_all_hub_partitions_are_counted(states: ConnectionStateStore) -> None:
     """All messages of a connection are counted, over all partitions, with the time of the newest message."""
-    assert await states.load_states() == {}
-    await states.count_arrived_messages([])
-    await states.count_arrived_messages(
+    assert await states.load_states_by_connection() == {}
+    await states.add_arrived_messages_to_counts([])
+    await states.add_arrived_messages_to_counts(
         [_build_arrivals(1, 2, after=5), _build_arrivals(1, source="telemetry/1"), _build_arrivals(7, connection="b")]
     )
-    await states.count_arrived_messages([_build_arrivals(3, after=4)])
-    found = await states.load_states()
+    await states.add_arrived_messages_to_counts([_build_arrivals(3, after=4)])
+    found = await states.load_states_by_connection()
     assert found["rig"].messages_received == 4
     assert found["rig"].last_message == MOMENT + timedelta(seconds=5)
     assert found["b"].messages_received == 1
@@ -76,59 +76,61 @@ async def test_a_redelivered_message_counts_once(
 ) -> None:
     """A message counts once, however often it is delivered."""
     name, reached = f"c-{example}-{len(deliveries)}-{hash(tuple(deliveries))}", 0
-    before = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
+    before = (await states.load_states_by_connection()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
         start = min(back_to, reached)
-        await states.count_arrived_messages([_build_arrivals(*range(start, start + size), connection=name)])
+        await states.add_arrived_messages_to_counts([_build_arrivals(*range(start, start + size), connection=name)])
         reached = max(reached, start + size)
-    after = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
+    after = (await states.load_states_by_connection()).get(name, ConnectionState("", 0, None)).messages_received
     assert after == max(before, reached)
 
 
 async def test_counts_continue_after_a_hub_was_reset(states: ConnectionStateStore) -> None:
     """If a new hub reuses sequence numbers, its messages are counted, and each of them counts once."""
-    await states.count_arrived_messages([_build_arrivals(1000)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(1000)])
     first = replace(_build_arrivals(0, 1, 2, after=60), mismatched=frozenset({2}))
     for _ in range(2):
-        await states.count_arrived_messages([first])
-    found = (await states.load_states())["rig"]
+        await states.add_arrived_messages_to_counts([first])
+    found = (await states.load_states_by_connection())["rig"]
     assert found == ConnectionState("CONNECTING", 4, MOMENT + timedelta(seconds=60), 1)
     later = ArrivedMessages("rig", "telemetry/0", (1, 2, 3), first.first_message, MOMENT + timedelta(seconds=70))
     for arrivals in (later, first, later, _build_arrivals(4, after=70)):
-        await states.count_arrived_messages([arrivals])
-    found = (await states.load_states())["rig"]
+        await states.add_arrived_messages_to_counts([arrivals])
+    found = (await states.load_states_by_connection())["rig"]
     assert found == ConnectionState("CONNECTING", 6, MOMENT + timedelta(seconds=70), 1)
 
 
 async def test_a_hub_reset_is_detected_in_each_partition(states: ConnectionStateStore) -> None:
     """A reset is detected in a partition although messages of another partition have arrived later."""
     for source in ("telemetry/0", "telemetry/1"):
-        await states.count_arrived_messages([_build_arrivals(1000, source=source)])
-    await states.count_arrived_messages([_build_arrivals(0, source="telemetry/1", after=60)])
-    await states.count_arrived_messages([_build_arrivals(0, after=30)])
-    assert (await states.load_states())["rig"] == ConnectionState("CONNECTING", 4, MOMENT + timedelta(seconds=60))
+        await states.add_arrived_messages_to_counts([_build_arrivals(1000, source=source)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(0, source="telemetry/1", after=60)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(0, after=30)])
+    assert (await states.load_states_by_connection())["rig"] == ConnectionState(
+        "CONNECTING", 4, MOMENT + timedelta(seconds=60)
+    )
 
 
 async def test_the_latest_message_moves_forward_without_a_new_number(states: ConnectionStateStore) -> None:
     """The time of the latest message moves forward even if the numbers of the messages seem to be counted."""
-    await states.count_arrived_messages([_build_arrivals(1000, after=5)])
-    await states.count_arrived_messages([ArrivedMessages("rig", "telemetry/0", (0, 1), MOMENT, MOMENT + HOUR)])
-    assert (await states.load_states())["rig"] == ConnectionState("CONNECTING", 1, MOMENT + HOUR)
+    await states.add_arrived_messages_to_counts([_build_arrivals(1000, after=5)])
+    await states.add_arrived_messages_to_counts([ArrivedMessages("rig", "telemetry/0", (0, 1), MOMENT, MOMENT + HOUR)])
+    assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 1, MOMENT + HOUR)
 
 
 async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:
     """Storing a count does not change the status, and storing a status does not change the counts."""
-    await states.count_arrived_messages([_build_arrivals(1)])
-    assert (await states.load_states())["rig"].status == "CONNECTING"
+    await states.add_arrived_messages_to_counts([_build_arrivals(1)])
+    assert (await states.load_states_by_connection())["rig"].status == "CONNECTING"
     await states.set_status(["rig"], "CONNECTED")
     await states.set_status(["rig"], "CONNECTED")
-    await states.count_arrived_messages([_build_arrivals(2)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(2)])
     await states.set_status(["new"], "ERROR")
-    found = await states.load_states()
+    found = await states.load_states_by_connection()
     assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
     assert found["new"] == ConnectionState("ERROR", 0, None)
     await states.set_status(["rig", "new"], "CONNECTING")
-    assert {lookup: state.status for lookup, state in (await states.load_states()).items()} == {
+    assert {lookup: state.status for lookup, state in (await states.load_states_by_connection()).items()} == {
         "rig": "CONNECTING",
         "new": "CONNECTING",
     }
@@ -136,11 +138,11 @@ async def test_connection_status_and_message_counts_are_independent(states: Conn
 
 async def test_statuses_are_read_without_message_counts(states: ConnectionStateStore) -> None:
     """Statuses can be read without message counts; a connection without a status is CONNECTING."""
-    assert await states.load_statuses() == {}
-    await states.count_arrived_messages([_build_arrivals(1)])
+    assert await states.load_statuses_by_connection() == {}
+    await states.add_arrived_messages_to_counts([_build_arrivals(1)])
     await states.set_status(["press", "oven"], "CONNECTED")
     await states.set_status(["oven"], "CONNECTING")
-    found = await states.load_statuses()
+    found = await states.load_statuses_by_connection()
     assert [found.get(lookup, "CONNECTING") for lookup in ("rig", "press", "oven", "missing")] == [
         "CONNECTING",
         "CONNECTED",
@@ -152,30 +154,33 @@ async def test_statuses_are_read_without_message_counts(states: ConnectionStateS
 async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener) -> None:
     """If two processes count the same messages, each message counts once."""
     first, second = open_store(), open_store()
-    await asyncio.gather(*(store.count_arrived_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
-    assert (await second.load_states())["rig"].messages_received == 3
+    await asyncio.gather(
+        *(store.add_arrived_messages_to_counts([_build_arrivals(1, 2, 3)]) for store in (first, second))
+    )
+    assert (await second.load_states_by_connection())["rig"].messages_received == 3
     await asyncio.gather(
         *(
-            store.count_arrived_messages([_build_arrivals(*range(100), source=f"h/{n}")])
+            store.add_arrived_messages_to_counts([_build_arrivals(*range(100), source=f"h/{n}")])
             for n, store in enumerate((first, second) * 4)
         )
     )
-    await first.count_arrived_messages([_build_arrivals(4)])
-    assert (await second.load_states())["rig"].messages_received == 804
+    await first.add_arrived_messages_to_counts([_build_arrivals(4)])
+    assert (await second.load_states_by_connection())["rig"].messages_received == 804
 
 
 async def test_messages_that_arrive_while_counts_are_written_are_counted(states: ConnectionStateStore) -> None:
     """Messages that arrive while counts are being written are counted, even if a caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
     waiting = [
-        asyncio.create_task(states.count_arrived_messages([_build_arrivals(1, 2, connection=name)])) for name in names
+        asyncio.create_task(states.add_arrived_messages_to_counts([_build_arrivals(1, 2, connection=name)]))
+        for name in names
     ]
     await asyncio.sleep(0)
     waiting[0].cancel()
     for task in waiting:
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    found = await states.load_states()
+    found = await states.load_states_by_connection()
     assert [found[name].messages_received for name in names[1:]] == [2] * 39
 
 
@@ -184,20 +189,20 @@ async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener
     first, second = open_store(), open_store()
     mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):
-        await store.count_arrived_messages([mismatched])
-    await second.count_arrived_messages(
+        await store.add_arrived_messages_to_counts([mismatched])
+    await second.add_arrived_messages_to_counts(
         [replace(_build_arrivals(3, 4), mismatched=frozenset({3, 4})), _build_arrivals(1, connection="b")]
     )
-    await first.count_arrived_messages(
+    await first.add_arrived_messages_to_counts(
         [_build_arrivals(5), replace(_build_arrivals(1, source="telemetry/1"), mismatched=frozenset({1}))]
     )
-    found = await second.load_states()
+    found = await second.load_states_by_connection()
     assert (found["rig"].messages_received, found["rig"].type_mismatches) == (6, 4)
     assert found["b"].type_mismatches == 0
 
 
 async def test_event_sequence_numbers_above_32_bits_are_compared_exactly(states: ConnectionStateStore) -> None:
     """Sequence numbers above 32 bits are compared exactly."""
-    await states.count_arrived_messages([_build_arrivals(2**45)])
-    await states.count_arrived_messages([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
-    assert (await states.load_states())["rig"].messages_received == 2
+    await states.add_arrived_messages_to_counts([_build_arrivals(2**45)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
+    assert (await states.load_states_by_connection())["rig"].messages_received == 2

@@ -76,13 +76,13 @@ async def test_a_new_key_is_loaded_with_all_attributes(open_store: Opener) -> No
     """Another process loads a new key with all attributes; each new key increments the version."""
     store = open_store()
     before = await store.read_version()
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     unlimited = ApiKey("BBBBBBBB", b"s", b"d", "historian", "", None, AT, None, creators=("admin@x", "ö/x"))
-    await store.add_key(unlimited)
+    await store.add_or_get_key(unlimited)
     bound = replace(KEY, key_id="CCCCCCCC", binding=TelemetryBinding(("press",), ("rig-*",)))
-    await store.add_key(bound)
+    await store.add_or_get_key(bound)
     unknown = replace(KEY, key_id="DDDDDDDD", creators=None)
-    await store.add_key(unknown)
+    await store.add_or_get_key(unknown)
     loaded = await open_store().load()
     assert loaded.keys == {"AAAAAAAA": KEY, "BBBBBBBB": unlimited, "CCCCCCCC": bound, "DDDDDDDD": unknown}
     assert loaded.version == await open_store().read_version() > before + 1
@@ -94,48 +94,48 @@ async def test_a_right_of_a_newer_version_is_left_out(store: CredentialStore) ->
     newer = replace(KEY, key_id="BBBBBBBB", rights=frozenset(names))  # type: ignore[arg-type]  # as a newer version
     only_newer = replace(KEY, key_id="CCCCCCCC", rights=frozenset(names[:1]))  # type: ignore[arg-type]  # as above
     for key in (KEY, newer, only_newer):
-        await store.add_key(key)
+        await store.add_or_get_key(key)
     known = replace(newer, rights=frozenset({AccessRight.CATALOG_READ}))
     assert (await store.load()).keys == {
         KEY.key_id: KEY,
         newer.key_id: known,
         only_newer.key_id: replace(only_newer, rights=frozenset()),
     }
-    assert await store.add_key(newer) == known
+    assert await store.add_or_get_key(newer) == known
 
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
 async def test_storing_an_api_key_again_changes_nothing(store: CredentialStore, shift: timedelta) -> None:
     """Storing a key again with the same id and secret succeeds and changes nothing."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
-        assert await store.add_key(key) == key
+        assert await store.add_or_get_key(key) == key
         version = await store.read_version()
-        assert await store.add_key(replace(key, created_at=AT + shift, creators=("admin@x",))) == key
+        assert await store.add_or_get_key(replace(key, created_at=AT + shift, creators=("admin@x",))) == key
         assert (await store.read_version(), (await store.load()).keys[key.key_id]) == (version, key)
 
 
 async def test_a_key_id_cannot_get_a_second_secret(store: CredentialStore) -> None:
     """Storing another secret under an existing id is rejected and changes nothing."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     with pytest.raises(WorkspaceError) as caught:
-        await store.add_key(replace(KEY, digest=b"other", created_at=AT + HOUR))
+        await store.add_or_get_key(replace(KEY, digest=b"other", created_at=AT + HOUR))
     assert caught.value.code == "CREDENTIALS_UNAVAILABLE"
     assert (await store.load()).keys == {KEY.key_id: KEY}
 
 
 async def test_storing_a_revoked_api_key_again_does_not_restore_it(store: CredentialStore) -> None:
     """Storing a key again does not change its last use or its revocation."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
-    await store.revoke_key(KEY.key_id, AT + HOUR)
-    stored = await store.add_key(KEY)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT + HOUR)
+    stored = await store.add_or_get_key(KEY)
     assert (stored.last_used_at, stored.revoked_at) == (AT, AT + HOUR)
     assert (await store.load()).keys == {KEY.key_id: stored}
 
 
 async def test_the_last_use_of_a_key_does_not_change_the_version(store: CredentialStore) -> None:
     """Recording the last use of a key does not change the version; a missing key is ignored."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     version = await store.read_version()
     await store.store_last_use(KEY.key_id, AT + HOUR)
     await store.store_last_use("ZZZZZZZZ", AT)
@@ -145,7 +145,7 @@ async def test_the_last_use_of_a_key_does_not_change_the_version(store: Credenti
 
 async def test_revoking_a_key_revokes_the_tokens_that_descend_from_it(store: CredentialStore) -> None:
     """Revoking a key also revokes all tokens that descend from it, and no other tokens."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     for each in (
         build_token("a", KEY.key_id),
         build_token("b", "a"),
@@ -155,10 +155,10 @@ async def test_revoking_a_key_revokes_the_tokens_that_descend_from_it(store: Cre
     ):
         await store.add_token(each)
     version = await store.read_version()
-    await store.revoke_key(KEY.key_id, AT)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT)
     assert await list_revoked_tokens(store) == {"a", "b", "c"}
     assert await store.read_version() > version
-    await store.revoke_key(KEY.key_id, AT + HOUR)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT + HOUR)
     assert (await store.load()).keys[KEY.key_id].revoked_at == AT
 
 
@@ -167,11 +167,11 @@ async def test_revoking_a_token_revokes_the_tokens_issued_with_it(store: Credent
     for each in (build_token("a"), build_token("b", "a"), build_token("c", "b"), build_token("d", "a")):
         await store.add_token(each)
     version = await store.read_version()
-    await store.revoke_token("b", AT)
+    await store.revoke_token_and_find_pending_event("b", AT)
     assert await list_revoked_tokens(store) == {"b", "c"}
     assert await store.read_version() > version
-    await store.revoke_token("unknown", AT)
-    await store.revoke_token("a", AT)
+    await store.revoke_token_and_find_pending_event("unknown", AT)
+    await store.revoke_token_and_find_pending_event("a", AT)
     assert await list_revoked_tokens(store) == {"a", "b", "c", "d"}
 
 
@@ -184,16 +184,16 @@ async def catch_error(awaitable: Awaitable[object]) -> WorkspaceError:
 async def test_a_revoked_credential_gets_no_new_token_or_key(open_store: Opener) -> None:
     """A process that does not know a revocation yet cannot add a token or key for the revoked key or token."""
     store, other = open_store(), open_store()
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     for each in (build_token("a", KEY.key_id), build_token("b", "a"), build_token("x"), build_token("y", "x")):
         await store.add_token(each)
-    await store.revoke_key(KEY.key_id, AT)
-    await store.revoke_token("x", AT)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT)
+    await store.revoke_token_and_find_pending_event("x", AT)
     for number, parent in enumerate((KEY.key_id, "a", "b", "x", "y")):
         assert (await catch_error(other.add_token(build_token(f"new{number}", parent)))).kind is Kind.UNAUTHENTICATED
         assert await other.find_token(f"new{number}") is None
         made = replace(KEY, key_id=f"KEY0000{number}")
-        assert (await catch_error(other.add_key(made, parent))).kind is Kind.UNAUTHENTICATED
+        assert (await catch_error(other.add_or_get_key(made, parent))).kind is Kind.UNAUTHENTICATED
         assert await other.is_revoked(parent)
     assert set((await store.load()).keys) == {KEY.key_id}
     assert not await other.is_revoked("unknown")
@@ -201,20 +201,20 @@ async def test_a_revoked_credential_gets_no_new_token_or_key(open_store: Opener)
 
 async def test_an_active_credential_gets_new_tokens_and_keys(store: CredentialStore) -> None:
     """Tokens and keys can be added for a key, token or OAuth grant that is not revoked."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     await store.add_token(build_token("a", KEY.key_id))
     await store.add_token(build_token("b", "a"))
     await store.add_token(build_token("c", "grant"))
     for number, parent in enumerate((KEY.key_id, "a", "grant")):
         assert not await store.is_revoked(parent)
-        await store.add_key(replace(KEY, key_id=f"KEY0000{number}"), parent)
+        await store.add_or_get_key(replace(KEY, key_id=f"KEY0000{number}"), parent)
 
 
 @pytest.mark.parametrize("kind", ["key", "token"])
 async def test_no_token_survives_a_simultaneous_revocation_of_its_parent(open_store: Opener, kind: str) -> None:
     """Each token that is added while an ancestor is being revoked is either rejected or revoked."""
     stores = [open_store() for _ in range(3)]
-    await stores[0].add_key(KEY)
+    await stores[0].add_or_get_key(KEY)
     await stores[0].add_token(build_token("root", KEY.key_id))
     added = {"root"}
 
@@ -231,7 +231,11 @@ async def test_no_token_survives_a_simultaneous_revocation_of_its_parent(open_st
             parent = token.token_id if number % 2 else parent
 
     async def revoke() -> None:
-        await (stores[2].revoke_key(KEY.key_id, AT) if kind == "key" else stores[2].revoke_token("root", AT))
+        await (
+            stores[2].revoke_key_and_find_pending_event(KEY.key_id, AT)
+            if kind == "key"
+            else stores[2].revoke_token_and_find_pending_event("root", AT)
+        )
 
     await asyncio.gather(*(add_line(stores[line % 2], line) for line in range(6)), revoke())
     assert added <= await list_revoked_tokens(stores[0])
@@ -240,10 +244,10 @@ async def test_no_token_survives_a_simultaneous_revocation_of_its_parent(open_st
 async def test_no_key_is_added_after_a_simultaneous_revocation(open_store: Opener) -> None:
     """Keys that a key requests while it is being revoked are stored only before the revocation."""
     stores = [open_store() for _ in range(2)]
-    await stores[0].add_key(KEY)
+    await stores[0].add_or_get_key(KEY)
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(6)]
-    outcomes = asyncio.gather(*(stores[0].add_key(key, KEY.key_id) for key in keys), return_exceptions=True)
-    await stores[1].revoke_key(KEY.key_id, AT)
+    outcomes = asyncio.gather(*(stores[0].add_or_get_key(key, KEY.key_id) for key in keys), return_exceptions=True)
+    await stores[1].revoke_key_and_find_pending_event(KEY.key_id, AT)
     stored = (await stores[1].load()).keys
     for key, outcome in zip(keys, await outcomes, strict=True):
         assert isinstance(outcome, ApiKey) == (key.key_id in stored)
@@ -255,12 +259,12 @@ async def test_no_key_is_added_after_a_simultaneous_revocation(open_store: Opene
 
 async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: CredentialStore) -> None:
     """If a key has more tokens than one batch can hold, all of them are revoked, and one event is pending."""
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     for first in range(0, 120, 20):
         await asyncio.gather(
             *(store.add_token(build_token(f"t{number}", KEY.key_id)) for number in range(first, first + 20))
         )
-    assert await store.revoke_key(KEY.key_id, AT, EVENT) == EVENT
+    assert await store.revoke_key_and_find_pending_event(KEY.key_id, AT, EVENT) == EVENT
     assert len(await list_revoked_tokens(store)) == 120
     assert await store.list_pending_events() == [EVENT]
 
@@ -276,8 +280,8 @@ async def test_the_store_returns_expired_tokens_for_some_time(open_store: Opener
     assert await open_store().find_token("living") == living
     assert await open_store().find_token("expired") == expired
     assert await store.find_token("unknown") is None
-    await store.revoke_token("living", AT)
-    await store.revoke_token("dead", AT)
+    await store.revoke_token_and_find_pending_event("living", AT)
+    await store.revoke_token_and_find_pending_event("dead", AT)
     assert await store.find_token("living") == living
     assert await list_revoked_tokens(store) == {"living"}
 
@@ -289,7 +293,7 @@ async def test_a_revocation_stays_in_force_after_a_clock_was_set_back(open_store
     correct, store = open_store(), open_store(ahead)
     await correct.add_token(build_token("token", "consent"))
     await store.add_token(build_token("newer", expires_at=ahead.now() + HOUR))
-    await store.revoke_token(revoked, ahead.now())
+    await store.revoke_token_and_find_pending_event(revoked, ahead.now())
     assert await list_revoked_tokens(store) == {"token"}
     assert await list_revoked_tokens(correct) == {"token"}
 
@@ -299,9 +303,11 @@ async def test_concurrent_changes_of_credentials_are_all_stored(open_store: Open
     stores = [open_store() for _ in range(3)]
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
     before = await stores[0].read_version()
-    await asyncio.gather(*(stores[number % 3].add_key(key) for number, key in enumerate(keys)))
+    await asyncio.gather(*(stores[number % 3].add_or_get_key(key) for number, key in enumerate(keys)))
     assert await stores[0].read_version() >= before + 9
-    await asyncio.gather(*(stores[number % 3].revoke_key(key.key_id, AT) for number, key in enumerate(keys)))
+    await asyncio.gather(
+        *(stores[number % 3].revoke_key_and_find_pending_event(key.key_id, AT) for number, key in enumerate(keys))
+    )
     loaded = await stores[0].load()
     assert [key.revoked_at for key in loaded.keys.values()] == [AT] * 9
     assert loaded.version >= before + 18
@@ -311,9 +317,9 @@ async def test_concurrent_changes_of_credentials_are_all_stored(open_store: Open
 async def test_a_revocation_stores_its_pending_event(open_store: Opener, kind: str) -> None:
     """The event of a revocation is pending in all processes until it is deleted; a second deletion changes nothing."""
     store = open_store()
-    await store.add_key(KEY)
+    await store.add_or_get_key(KEY)
     await store.add_token(build_token("token"))
-    revoke = store.revoke_key if kind == "key" else store.revoke_token
+    revoke = store.revoke_key_and_find_pending_event if kind == "key" else store.revoke_token_and_find_pending_event
     revoked = {"key": KEY.key_id, "token": "token", "unknown": "?"}[kind]
     assert await revoke(revoked, AT, EVENT) == EVENT
     assert await open_store().list_pending_events() == [EVENT]
@@ -324,27 +330,31 @@ async def test_a_revocation_stores_its_pending_event(open_store: Opener, kind: s
 
 async def test_a_revocation_without_an_event_leaves_none_pending(store: CredentialStore) -> None:
     """Without an event, a revocation stores no pending event and returns None."""
-    await store.add_key(KEY)
-    assert await store.revoke_key(KEY.key_id, AT) is None
-    assert await store.revoke_token("unknown", AT) is None
+    await store.add_or_get_key(KEY)
+    assert await store.revoke_key_and_find_pending_event(KEY.key_id, AT) is None
+    assert await store.revoke_token_and_find_pending_event("unknown", AT) is None
     assert await store.list_pending_events() == []
 
 
 async def test_a_repeated_revocation_does_not_change_the_pending_event(open_store: Opener) -> None:
     """A second revocation, also in another process, returns the pending event of the first."""
     store = open_store()
-    await store.add_key(KEY)
-    await store.revoke_key(KEY.key_id, AT, EVENT)
-    assert await open_store().revoke_key(KEY.key_id, AT + HOUR, replace(EVENT, actor="bob")) == EVENT
+    await store.add_or_get_key(KEY)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT, EVENT)
+    assert (
+        await open_store().revoke_key_and_find_pending_event(KEY.key_id, AT + HOUR, replace(EVENT, actor="bob"))
+        == EVENT
+    )
     assert await store.list_pending_events() == [EVENT]
 
 
 async def test_simultaneous_revocations_store_one_pending_event(open_store: Opener) -> None:
     """If several processes revoke a key at the same time, all get the one event that is stored."""
     stores = [open_store() for _ in range(3)]
-    await stores[0].add_key(KEY)
+    await stores[0].add_or_get_key(KEY)
     revocations = (
-        each.revoke_key(KEY.key_id, AT, replace(EVENT, actor=f"member{number}")) for number, each in enumerate(stores)
+        each.revoke_key_and_find_pending_event(KEY.key_id, AT, replace(EVENT, actor=f"member{number}"))
+        for number, each in enumerate(stores)
     )
     returned = await asyncio.gather(*revocations)
     assert [returned[0]] * 3 == returned == [*await stores[0].list_pending_events()] * 3
@@ -354,7 +364,7 @@ async def test_pending_events_are_listed_oldest_first(store: CredentialStore) ->
     """Pending events are listed in the order of their revocations; a deleted event leaves the others."""
     events = [replace(EVENT, append_id=f"token-revoked-{name}", entity_id=name) for name in ("c", "a", "b")]
     for number, event in enumerate(events):
-        await store.revoke_token(event.entity_id, AT + number * HOUR, event)
+        await store.revoke_token_and_find_pending_event(event.entity_id, AT + number * HOUR, event)
     assert await store.list_pending_events() == events
     await store.delete_pending_event(events[1].append_id)
     assert await store.list_pending_events() == [events[0], events[2]]
@@ -363,7 +373,7 @@ async def test_pending_events_are_listed_oldest_first(store: CredentialStore) ->
 class DamagedEvent(AccessEvent):
     """Event whose stored form is damaged."""
 
-    def to_text(self) -> str:
+    def to_json_text(self) -> str:
         """Return a text that is not an event."""
         return "{"
 
@@ -371,10 +381,10 @@ class DamagedEvent(AccessEvent):
 async def test_a_damaged_pending_event_does_not_hide_others(store: CredentialStore) -> None:
     """A damaged pending event is omitted, and a repeated revocation returns its own event instead."""
     damaged = DamagedEvent("token-revoked-x", "ann", "Token.Revoked", "Token", "x")
-    await store.revoke_token("x", AT, damaged)
-    await store.revoke_key(KEY.key_id, AT, EVENT)
+    await store.revoke_token_and_find_pending_event("x", AT, damaged)
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT, EVENT)
     assert await store.list_pending_events() == [EVENT]
     repeated = replace(EVENT, append_id=damaged.append_id)
-    assert await store.revoke_token("x", AT, repeated) == repeated
+    assert await store.revoke_token_and_find_pending_event("x", AT, repeated) == repeated
     await store.delete_pending_event(damaged.append_id)
     assert await store.list_pending_events() == [EVENT]

@@ -22,7 +22,7 @@ async def test_the_disk_usage_is_plausible(disk: Disk) -> None:
 
 async def test_with_a_reserve_of_zero_every_disk_has_space(disk: Disk) -> None:
     """With a reserve of zero, every disk has enough space."""
-    assert await DiskGuard(disk, 0).read_state() is DiskState.OK
+    assert await DiskGuard(disk, 0).read_disk_state() is DiskState.OK
 
 
 async def test_reading_the_disk_usage_of_a_missing_folder_raises_an_error(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ async def _open_cosmos(*, has_faults: bool) -> AsyncIterator[DocumentStore]:
             if has_faults:
                 # Throttling and failed conditions are passed on to the caller.
                 faulty = build_random_read_faults(0.2, 20261121, lambda request: request.operation in OPERATIONS)
-                server.faults.add(*(one for one in faulty if one.status != 429))
+                server.faults.add_all(one for one in faulty if one.status != 429)
             yield store
 
 

@@ -97,8 +97,8 @@ async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> No
     await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
     for _ in range(2):
         await store.change("j1", lambda job: job.add_import_step_result(0, step))
-    assert list(await other.list_expired_jobs(START + timedelta(days=1))) == []
-    assert list(await other.list_expired_jobs(later)) == ["j1"]
+    assert list(await other.list_expired_job_ids(START + timedelta(days=1))) == []
+    assert list(await other.list_expired_job_ids(later)) == ["j1"]
     stored = (await create_stored_job(other)).import_request
     assert stored is not None
     assert (stored.file, stored.started_at, stored.mapping) == (file, START + HOUR, request.mapping)
@@ -144,8 +144,8 @@ async def test_expired_jobs_are_listed(store: JobStore) -> None:
     """From its expiry time on, a job is listed as expired."""
     made = build_job()
     await store.create(made)
-    assert list(await store.list_expired_jobs(made.expires_at - timedelta(microseconds=1))) == []
-    assert list(await store.list_expired_jobs(made.expires_at)) == ["j1"]
+    assert list(await store.list_expired_job_ids(made.expires_at - timedelta(microseconds=1))) == []
+    assert list(await store.list_expired_job_ids(made.expires_at)) == ["j1"]
 
 
 async def test_a_large_job_is_stored(store: JobStore) -> None:

@@ -63,7 +63,7 @@ async def test_a_stored_grant_is_found_with_all_attributes(open_store: Opener) -
     assert found is not None
     assert found.grant == GRANT
     redeemed = replace(GRANT, refresh=REFRESH, ancestor_ids=("b", "a"), credential_ends_at=AT, end=END)
-    assert await other.replace_grant(found, redeemed)
+    assert await other.try_replace_grant(found, redeemed)
     again = await store.find_grant("0001")
     assert again is not None
     assert again.grant == redeemed
@@ -78,7 +78,7 @@ async def test_one_of_several_replacements_of_a_grant_succeeds(open_store: Opene
     attempts = [replace(GRANT, refresh=replace(REFRESH, digest=f"d{number}")) for number in range(4)]
     won = await asyncio.gather(
         *(
-            store.replace_grant(before, after)
+            store.try_replace_grant(before, after)
             for store, before, after in zip(stores, found, attempts, strict=True)
             if before
         )
@@ -124,7 +124,7 @@ async def test_grants_of_an_ancestor_are_listed(open_store: Opener) -> None:
         await store.add_grant(grant)
     stored = await store.find_grant("0003")
     assert stored is not None
-    assert await store.replace_grant(stored, replace(renewed, refresh=REFRESH))
+    assert await store.try_replace_grant(stored, replace(renewed, refresh=REFRESH))
     assert list(await store.list_grants_of_credential("parent")) == [line]
     assert list(await store.list_grants_of_credential("root")) == [line, replace(renewed, refresh=REFRESH)]
     assert list(await store.list_grants_of_credential("oo")) == []
@@ -137,5 +137,5 @@ async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener
     await store.add_grant(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
     [found] = await open_store().list_grants_with_unrecorded_end()
     assert found.grant.grant_id == "0002"
-    assert await store.replace_grant(found, replace(found.grant, end=replace(END, is_recorded=True)))
+    assert await store.try_replace_grant(found, replace(found.grant, end=replace(END, is_recorded=True)))
     assert list(await store.list_grants_with_unrecorded_end()) == []

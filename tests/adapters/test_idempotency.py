@@ -63,28 +63,28 @@ async def test_one_of_simultaneous_claims_of_a_key_is_stored(open_both_stores: O
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [open_both_stores()[0] for _ in range(3)]
     given = await asyncio.gather(
-        *(stores[number % 3].claim("k", claim, AT, AT - DAY) for number, claim in enumerate(claims))
+        *(stores[number % 3].store_or_get_claim("k", claim, AT, AT - DAY) for number, claim in enumerate(claims))
     )
     assert len(set(given)) == 1
-    assert await stores[0].claim("k", OTHER, AT + SECOND, AT + SECOND - DAY) == given[0]
-    assert await stores[0].claim("another", OTHER, AT, AT - DAY) == OTHER
+    assert await stores[0].store_or_get_claim("k", OTHER, AT + SECOND, AT + SECOND - DAY) == given[0]
+    assert await stores[0].store_or_get_claim("another", OTHER, AT, AT - DAY) == OTHER
 
 
 async def test_a_claim_expires_after_its_retention_period(keys: IdempotencyStore) -> None:
     """After its retention period, a claim expires, and another request can claim the key."""
-    await keys.claim("k", FIRST, AT, AT - DAY)
-    assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
-    assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
+    await keys.store_or_get_claim("k", FIRST, AT, AT - DAY)
+    assert await keys.store_or_get_claim("k", OTHER, AT + DAY, AT) == FIRST
+    assert await keys.store_or_get_claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
 
 
 async def test_a_claim_is_deleted_only_with_its_append_id(keys: IdempotencyStore) -> None:
     """The claim of a key can be deleted only with the claim's append id."""
-    await keys.claim("k", FIRST, AT, AT - DAY)
+    await keys.store_or_get_claim("k", FIRST, AT, AT - DAY)
     await keys.delete_claim("k", "other")
     await keys.delete_claim("unknown", "other")
-    assert await keys.claim("k", OTHER, AT, AT - DAY) == FIRST
+    assert await keys.store_or_get_claim("k", OTHER, AT, AT - DAY) == FIRST
     await keys.delete_claim("k", "first")
-    assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
+    assert await keys.store_or_get_claim("k", OTHER, AT, AT - DAY) == OTHER
 
 
 async def test_one_of_many_callers_with_the_same_claim_gets_the_lease(open_both_stores: Opener) -> None:
@@ -111,9 +111,9 @@ async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReply
     taken = await store.claim_and_lease_key("n", OTHER, "b", late, late + SECOND, AT - DAY)
     assert (taken.owns_lease, taken.claim) == (True, FIRST)
     await store.renew_lease("n", "a", late + DAY)
-    await store.release_lease("n", "a", forget=True)
-    assert not await store.save_reply("n", "a", b"wrong")
-    assert await store.save_reply("n", "b", ANSWER)
+    await store.release_lease("n", "a", deletes_claim=True)
+    assert not await store.try_save_reply("n", "a", b"wrong")
+    assert await store.try_save_reply("n", "b", ANSWER)
     for lease in ("c", "d"):
         given = await store.claim_and_lease_key("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
         assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
@@ -134,10 +134,10 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
     await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew_lease("n", "a", AT + 9 * SECOND)
     assert not (await store.claim_and_lease_key("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
-    await store.release_lease("n", "a", forget=False)
+    await store.release_lease("n", "a", deletes_claim=False)
     again = await store.claim_and_lease_key("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (again.owns_lease, again.claim) == (True, FIRST)
-    await store.release_lease("n", "b", forget=True)
+    await store.release_lease("n", "b", deletes_claim=True)
     fresh = await store.claim_and_lease_key("n", OTHER, "c", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (fresh.owns_lease, fresh.claim) == (True, OTHER)
 
@@ -153,7 +153,7 @@ async def test_a_request_with_the_same_key_but_other_content_gets_no_lease(store
 async def test_stored_replies_expire_after_their_retention_period(store: IdempotentReplyStore) -> None:
     """After its retention period, a stored reply expires, and its key can be used again."""
     await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
-    await store.save_reply("n", "a", ANSWER)
+    await store.try_save_reply("n", "a", ANSWER)
     assert (await store.claim_and_lease_key("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
     fresh = await store.claim_and_lease_key("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
@@ -162,5 +162,5 @@ async def test_stored_replies_expire_after_their_retention_period(store: Idempot
 async def test_idempotency_keys_and_replies_are_stored_separately(open_both_stores: Opener) -> None:
     """The store of keys and the store of replies may contain the same name."""
     keys, store = open_both_stores()
-    await keys.claim("n", FIRST, AT, AT - DAY)
+    await keys.store_or_get_claim("n", FIRST, AT, AT - DAY)
     assert (await store.claim_and_lease_key("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

@@ -98,7 +98,7 @@ async def test_extended_lease_stays_with_its_holder(open_store: Opener) -> None:
     """While an extended lease is valid, no other instance gets the job."""
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
-    assert await first.extend_lease(JOB, "a", AT + 2 * LEASE)
+    assert await first.try_extend_lease(JOB, "a", AT + 2 * LEASE)
     assert not (await claim_job(second, "b", AT + LEASE)).granted
     assert (await claim_job(second, "b", AT + 2 * LEASE)).granted
 
@@ -108,15 +108,15 @@ async def test_former_holder_cannot_change_the_lease(open_store: Opener) -> None
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted
-    assert not await first.extend_lease(JOB, "a", AT + 9 * LEASE)
+    assert not await first.try_extend_lease(JOB, "a", AT + 9 * LEASE)
     await first.release_lease(JOB, "a", AT)
     assert not (await claim_job(first, "a", AT + LEASE + SECOND)).granted
-    assert await second.extend_lease(JOB, "b", AT + 3 * LEASE)
+    assert await second.try_extend_lease(JOB, "b", AT + 3 * LEASE)
 
 
 async def test_unknown_job_has_no_lease(open_store: Opener) -> None:
     """An unknown job has no lease to extend, and releasing its lease stores nothing."""
     store = open_store()
-    assert not await store.extend_lease(JOB, "a", AT + LEASE)
+    assert not await store.try_extend_lease(JOB, "a", AT + LEASE)
     await store.release_lease(JOB, "a", AT + 9 * LEASE)
     assert (await claim_job(store, "a", AT)).granted

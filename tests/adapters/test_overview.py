@@ -331,8 +331,8 @@ async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOv
     assert (await summarize_chain(adapter, AMENDMENTS)).pending is None
     assert await adapter.overview.count_pending_amendments(AMENDMENTS) == 2
     assert await adapter.overview.list_chains_with_incomplete_counts(10) == [AMENDMENTS]
-    await asyncio.gather(*(adapter.overview.add_missing_chain_counts(AMENDMENTS) for _ in range(3)))
-    await adapter.overview.add_missing_chain_counts(AMENDMENTS)
+    await asyncio.gather(*(adapter.overview.complete_record_count(AMENDMENTS) for _ in range(3)))
+    await adapter.overview.complete_record_count(AMENDMENTS)
     assert await adapter.overview.list_chains_with_incomplete_counts(10) == []
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 2
     assert (await summarize_chain(adapter, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
@@ -349,7 +349,7 @@ async def test_damaged_counts_are_counted_again(adapter: OpenedOverview) -> None
     await append_records(adapter.store, AMENDMENTS, build_amendment(), second=2)
     assert (await summarize_chain(adapter, AMENDMENTS)).pending is None
     assert await adapter.overview.list_chains_with_incomplete_counts(10) == [AMENDMENTS]
-    await adapter.overview.add_missing_chain_counts(AMENDMENTS)
+    await adapter.overview.complete_record_count(AMENDMENTS)
     assert await adapter.overview.list_chains_with_incomplete_counts(10) == []
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 3)]
 
@@ -372,7 +372,7 @@ async def test_counting_a_chain_during_appends_is_exact(
 
     async def count_until_appended() -> None:
         while await adapter.overview.list_chains_with_incomplete_counts(1):
-            await adapter.overview.add_missing_chain_counts(AMENDMENTS)
+            await adapter.overview.complete_record_count(AMENDMENTS)
 
     await asyncio.gather(append_all_records(), count_until_appended(), count_until_appended())
     await count_until_appended()

@@ -67,7 +67,7 @@ async def store_query(service: CatalogService, fields: dict[str, str]) -> str:
     query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
     while True:
         try:
-            await QueryDefinitions(service, QueryColumns(Engine())).put(EDITOR, query)
+            await QueryDefinitions(service, QueryColumns(Engine())).store_draft(EDITOR, query)
         except WorkspaceError as error:
             if error.code != "CATALOG_CHANGED":
                 return error.code

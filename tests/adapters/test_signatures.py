@@ -64,32 +64,32 @@ def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
 async def test_signing_attempts_are_stored_per_member(stores: Stores) -> None:
     """Signing attempts are stored for each member; if the change function returns None, they are unchanged."""
     store = stores.store
-    assert await store.read_refused_attempts("a@t") is None
+    assert await store.find_refused_attempts("a@t") is None
     assert await store.change_refused_attempts("a@t", lambda _: None) is None
     assert await store.change_refused_attempts("a@t", increment_number) == {"number": 1, "pending": []}
     assert await store.change_refused_attempts("A@t", increment_number) == {"number": 1, "pending": []}
     assert await store.change_refused_attempts("a@t", increment_number) == {"number": 2, "pending": []}
     assert await store.change_refused_attempts("a@t", lambda _: None) == {"number": 2, "pending": []}
-    assert await store.read_refused_attempts("a@t") == {"number": 2, "pending": []}
+    assert await store.find_refused_attempts("a@t") == {"number": 2, "pending": []}
 
 
 async def test_concurrent_changes_of_signing_attempts_are_all_stored(open_both_stores: Opener) -> None:
     """If several processes change attempts at the same time, all changes are stored."""
     processes = [open_both_stores() for _ in range(3)]
     await asyncio.gather(*(each.store.change_refused_attempts("a@t", increment_number) for each in processes * 3))
-    assert (await processes[0].store.read_refused_attempts("a@t") or {})["number"] == 9
+    assert (await processes[0].store.find_refused_attempts("a@t") or {})["number"] == 9
     await asyncio.gather(*(each.store.change_sign_in_use("s1", increment_number, AT) for each in processes * 3))
     assert (await processes[0].store.change_sign_in_use("s1", lambda _: None, AT) or {})["number"] == 9
 
 
 async def test_lock_outs_are_listed_until_their_report_is_recorded(stores: Stores) -> None:
     """A lock-out is listed as pending until its report is recorded."""
-    assert list(await stores.store.list_unreported_lockouts()) == []
+    assert list(await stores.store.list_attempts_with_unreported_lock_outs()) == []
     await stores.store.change_refused_attempts("a@t", lambda _: {"pending": ["event"]})
     await stores.store.change_refused_attempts("b@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_unreported_lockouts()) == [{"pending": ["event"]}]
+    assert list(await stores.store.list_attempts_with_unreported_lock_outs()) == [{"pending": ["event"]}]
     await stores.store.change_refused_attempts("a@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_unreported_lockouts()) == []
+    assert list(await stores.store.list_attempts_with_unreported_lock_outs()) == []
 
 
 async def test_an_exception_of_the_change_function_changes_nothing(stores: Stores) -> None:

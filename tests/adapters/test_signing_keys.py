@@ -65,7 +65,7 @@ def check_signature(public: ec.EllipticCurvePublicKey, signature: bytes, message
     public.verify(encode_dss_signature(*parts), message, ec.ECDSA(hashes.SHA256()))
 
 
-def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
+def load_public_key_der(spki: bytes) -> ec.EllipticCurvePublicKey:
     key = serialization.load_der_public_key(spki)
     assert isinstance(key, ec.EllipticCurvePublicKey)
     return key
@@ -79,14 +79,14 @@ async def test_token_signatures_verify_with_the_published_key(keys: SigningKeys)
     assert "d" not in first
     if isinstance(keys.notes, VaultNoteSigner):
         # Both purposes use the same key of the vault here.
-        public = load_public_key(await keys.notes.load_public_key())
+        public = load_public_key_der(await keys.notes.load_public_key_der())
         assert to_jwk(public) == first
         check_signature(public, await keys.tokens.sign(b"message"), b"message")
 
 
 async def test_checkpoint_signatures_verify_with_the_published_key(keys: SigningKeys) -> None:
     """A checkpoint's signature is valid for the published key, which does not change."""
-    spki = await keys.notes.load_public_key()
+    spki = await keys.notes.load_public_key_der()
     for message in (b"", b"note", bytes(range(256)) * 100):
-        check_signature(load_public_key(spki), await keys.notes.sign(message), message)
-    assert await keys.notes.load_public_key() == spki
+        check_signature(load_public_key_der(spki), await keys.notes.sign(message), message)
+    assert await keys.notes.load_public_key_der() == spki

@@ -116,7 +116,7 @@ async def test_a_webhook_delivery_is_claimed_by_one_worker(open_store: Opener) -
     [claimed] = await store.claim_due_deliveries("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
     assert claimed == build_delivery(lease="lease-1", scheduled_at=START)
     assert await other.claim_due_deliveries("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
-    assert await other.find_due_endpoint(START, ()) is None
+    assert await other.find_due_endpoint_id(START, ()) is None
     later = await other.claim_due_deliveries("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in later] == ["m2", "m1"]
 
@@ -132,12 +132,12 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     ended = build_delivery("ended", next_attempt_at=None, scheduled_at=before)
     await store.add_deliveries([waiting, later, ended])
     until = START + 30 * SECOND
-    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 2
-    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 0
+    assert await other.reschedule_and_count_after_clock_setback(START, until, START + 300 * SECOND, 10) == 2
+    assert await other.reschedule_and_count_after_clock_setback(START, until, START + 300 * SECOND, 10) == 0
     due = await other.claim_due_deliveries("endpoint-a", START, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in due] == ["waiting"]
-    done = claimed.add_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
-    assert await store.save(done, "lease-1")
+    done = claimed.copy_with_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+    assert await store.try_save_claimed_delivery(done, "lease-1")
     assert await read_delivery(other, "endpoint-a", "later") == later
     assert await read_delivery(other, "endpoint-a", "ended") == ended
 
@@ -166,8 +166,8 @@ async def test_a_delivery_that_cannot_be_parsed_stops_no_others(
     assert [each.id for each in claimed] == ["m1"]
     [record] = [each for each in caplog.records if each.message == "a webhook delivery cannot be parsed"]
     assert record.__dict__["fields"] == {"webhook": "endpoint-a", "delivery": "newer"}
-    assert await store.find_due_endpoint(until - SECOND, ()) is None
-    assert await store.find_due_endpoint(until, ()) == "endpoint-a"
+    assert await store.find_due_endpoint_id(until - SECOND, ()) is None
+    assert await store.find_due_endpoint_id(until, ()) == "endpoint-a"
 
 
 async def test_a_delivery_that_cannot_be_parsed_is_not_listed(store: WebhookStore) -> None:
@@ -190,8 +190,8 @@ async def test_a_delivery_that_cannot_be_parsed_is_rescheduled(open_store: Opene
     store = open_store()
     await store.add_deliveries([build_newer_delivery(), build_delivery(scheduled_at=START)])
     at, limit = START - 1800 * SECOND, START - 1500 * SECOND
-    assert await store.reschedule_deliveries_scheduled_after(at, at, limit, 10) == 2
-    assert await store.reschedule_deliveries_scheduled_after(at, at, limit, 10) == 0
+    assert await store.reschedule_and_count_after_clock_setback(at, at, limit, 10) == 2
+    assert await store.reschedule_and_count_after_clock_setback(at, at, limit, 10) == 0
     assert [each.id for each in await store.claim_due_deliveries("endpoint-a", at, START, "lease-1", 10)] == ["m1"]
 
 
@@ -201,8 +201,8 @@ async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_s
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add_deliveries([build_delivery(next_attempt_at=before)])
     await store.claim_due_deliveries("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
-    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 1
-    assert await other.find_due_endpoint(until - SECOND, ()) is None
+    assert await other.reschedule_and_count_after_clock_setback(START, until, START + 300 * SECOND, 10) == 1
+    assert await other.find_due_endpoint_id(until - SECOND, ()) is None
     assert len(await other.claim_due_deliveries("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 
 
@@ -238,12 +238,12 @@ async def test_webhooks_with_due_deliveries_are_listed(store: WebhookStore) -> N
             build_delivery(endpoint="endpoint-c", next_attempt_at=None),
         ]
     )
-    first = await store.find_due_endpoint(START, ())
+    first = await store.find_due_endpoint_id(START, ())
     assert first is not None
-    second = await store.find_due_endpoint(START, {first})
+    second = await store.find_due_endpoint_id(START, {first})
     assert {first, second} == {"endpoint-a", "endpoint-b"}
-    assert await store.find_due_endpoint(START, {"endpoint-a", "endpoint-b"}) is None
-    assert await store.find_due_endpoint(START - SECOND, ()) is None
+    assert await store.find_due_endpoint_id(START, {"endpoint-a", "endpoint-b"}) is None
+    assert await store.find_due_endpoint_id(START - SECOND, ()) is None
 
 
 async def test_a_delivery_result_is_saved_only_with_the_current_lease(open_store: Opener) -> None:
@@ -253,21 +253,23 @@ async def test_a_delivery_result_is_saved_only_with_the_current_lease(open_store
     [first] = await store.claim_due_deliveries("endpoint-a", START, START + SECOND, "lease-1", 1)
     [second] = await other.claim_due_deliveries("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
     attempt = Attempt(at=START, http_status=204, duration_ms=12)
-    done = second.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
-    assert not await store.save(first.add_attempt(attempt, next_attempt_at=START), "lease-1")
-    assert await other.save(done, "lease-2")
+    done = second.copy_with_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+    assert not await store.try_save_claimed_delivery(first.copy_with_attempt(attempt, next_attempt_at=START), "lease-1")
+    assert await other.try_save_claimed_delivery(done, "lease-2")
     assert await read_delivery(store, "endpoint-a", "m1") == done
-    assert await store.find_due_endpoint(START + timedelta(days=1), ()) is None
-    assert not await store.save(build_delivery("nowhere"), "lease-1")
+    assert await store.find_due_endpoint_id(START + timedelta(days=1), ()) is None
+    assert not await store.try_save_claimed_delivery(build_delivery("nowhere"), "lease-1")
 
 
 async def test_a_failed_delivery_is_due_at_its_next_attempt(store: WebhookStore) -> None:
     """A failed delivery is due again at the time of its next attempt."""
     await store.add_deliveries([build_delivery()])
     [claimed] = await store.claim_due_deliveries("endpoint-a", START, START + SECOND, "lease-1", 1)
-    assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
-    assert await store.find_due_endpoint(START + 4 * SECOND, ()) is None
-    assert await store.find_due_endpoint(START + 5 * SECOND, ()) == "endpoint-a"
+    assert await store.try_save_claimed_delivery(
+        claimed.copy_with_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1"
+    )
+    assert await store.find_due_endpoint_id(START + 4 * SECOND, ()) is None
+    assert await store.find_due_endpoint_id(START + 5 * SECOND, ()) == "endpoint-a"
 
 
 async def test_a_webhook_delivery_can_be_changed(open_store: Opener) -> None:
@@ -282,7 +284,7 @@ async def test_a_webhook_delivery_can_be_changed(open_store: Opener) -> None:
         status=DeliveryStatus.FAILED, next_attempt_at=None
     )
     assert await other.change_delivery("endpoint-a", "m1", double_attempt) == build_delivery()
-    assert await store.find_due_endpoint(START, ()) == "endpoint-a"
+    assert await store.find_due_endpoint_id(START, ()) == "endpoint-a"
     assert await store.change_delivery("endpoint-a", "nowhere", double_attempt) is None
 
 
@@ -307,7 +309,7 @@ async def test_deliveries_are_deleted_after_their_retention_time(store: WebhookS
     await store.add_deliveries(
         [build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)]
     )
-    assert await store.delete_expired_deliveries(START + SECOND, 1) == 1
-    assert await store.delete_expired_deliveries(START + SECOND, 10) == 1
-    assert await store.delete_expired_deliveries(START + SECOND, 10) == 0
+    assert await store.delete_and_count_expired_deliveries(START + SECOND, 1) == 1
+    assert await store.delete_and_count_expired_deliveries(START + SECOND, 10) == 1
+    assert await store.delete_and_count_expired_deliveries(START + SECOND, 10) == 0
     assert [each.id for each in await store.list_deliveries("endpoint-a", None, None, 10)] == ["m2"]

@@ -1,7 +1,7 @@
 """Tests of the rules for the addresses of services."""
 
 import pytest
-from oi.addresses import can_use_proxy, check_address, find_proxy, is_this_computer
+from oi.addresses import can_use_proxy, check_address_protects_credentials, find_proxy_url, is_this_computer
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_the_environment_variables_name_the_proxy(
         monkeypatch.delenv(name.lower(), raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert find_proxy(url) == expected
+    assert find_proxy_url(url) == expected
 
 
 @pytest.mark.parametrize("url", ["https://plant.example", "https://plant.example:8443/a", "http://127.0.0.1:7071"])
 def test_a_credential_can_be_sent_to_an_https_address(url: str) -> None:
     """The address of a service is an https address, or an http address of this computer."""
-    check_address(url)
+    check_address_protects_credentials(url)
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_a_credential_can_be_sent_to_an_https_address(url: str) -> None:
 def test_no_credential_is_sent_to_another_address(url: str) -> None:
     """An http address of another computer, a user name and a malformed address are rejected."""
     with pytest.raises(ValueError, match=r"must begin with https|user name or a password|is not an address"):
-        check_address(url)
+        check_address_protects_credentials(url)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_message, split_into_batches
+from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_ndjson_line, split_into_batches
 from oi.json_text import JsonTextError
 
 
@@ -62,6 +62,6 @@ def test_batches_are_within_the_limits_of_a_request() -> None:
 
 def test_a_message_is_encoded_as_one_line() -> None:
     """A message is encoded as one line; a value that JSON cannot represent raises an error."""
-    assert encode_message({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
+    assert encode_ndjson_line({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
     with pytest.raises(JsonTextError, match="NaN or infinite"):
-        encode_message({"a": float("nan")})
+        encode_ndjson_line({"a": float("nan")})

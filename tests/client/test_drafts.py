@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from oi.drafts import create_draft
+from oi.drafts import create_draft_file
 
 
 def test_a_draft_replaces_the_file(tmp_path: Path) -> None:
     """A complete draft can replace the file, and nothing else remains in the folder."""
     path = tmp_path / "export.json"
     path.write_text("old")
-    with create_draft(path) as draft:
+    with create_draft_file(path) as draft:
         draft.write_text("new")
         draft.replace(path)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("new", [path])
@@ -19,7 +19,7 @@ def test_a_draft_replaces_the_file(tmp_path: Path) -> None:
 def test_drafts_of_one_file_are_different_files(tmp_path: Path) -> None:
     """Two drafts of the same file never share their content."""
     path = tmp_path / "export.json"
-    with create_draft(path) as first, create_draft(path) as second:
+    with create_draft_file(path) as first, create_draft_file(path) as second:
         assert first != second
         assert first.exists()
         assert second.exists()
@@ -29,6 +29,6 @@ def test_a_draft_is_removed_after_an_error(tmp_path: Path) -> None:
     """If an error occurs before a draft is complete, the draft is removed and the file stays unchanged."""
     path = tmp_path / "export.json"
     path.write_text("old")
-    with pytest.raises(ValueError, match="incomplete"), create_draft(path):
+    with pytest.raises(ValueError, match="incomplete"), create_draft_file(path):
         raise ValueError("incomplete")
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oi.json_text import JsonTextError, encode_json, parse_json, resolve_pointer_part, split_pointer
+from oi.json_text import JsonTextError, encode_json, get_value_at_pointer_part, parse_json, split_json_pointer
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -83,8 +83,8 @@ def test_values_without_a_json_form_are_rejected(value: object, message: str) ->
 def test_json_pointers_select_values(pointer: str, expected: object) -> None:
     """A pointer selects a value as in RFC 6901; if the value does not exist, it is reported as missing."""
     value: object = {"a": [0, {"b/c~": 5, "n": None}]}
-    for part in split_pointer(pointer):
-        value = resolve_pointer_part(value, part)
+    for part in split_json_pointer(pointer):
+        value = get_value_at_pointer_part(value, part)
     assert value == expected
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from oi.cli.listen import build_server, describe_request, format_request
+from oi.cli.listen import build_webhook_server, format_request_report, verify_and_describe_request
 from standardwebhooks import Webhook
 
 SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
@@ -30,7 +30,7 @@ def test_the_local_webhook_receiver_verifies_and_prints_requests(
     The reply of the receiver states whether the request is valid.
     """
     secret = tmp_path / "secret"
-    with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
+    with build_webhook_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/"
@@ -56,7 +56,7 @@ def test_the_local_webhook_receiver_replies_to_requests_that_it_cannot_verify(
     secret.write_text(SECRET, encoding="utf-16")
     requests = (sign_body("{}"), {**sign_body("{}"), "Webhook-Timestamp": "9" * 5_000}, {"Content-Length": "9" * 5_000})
     statuses = []
-    with build_server("127.0.0.1", 0, secret, 200, as_json=True) as server:
+    with build_webhook_server("127.0.0.1", 0, secret, 200, as_json=True) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         for headers in requests:
@@ -72,7 +72,7 @@ def test_the_local_webhook_receiver_replies_to_requests_that_it_cannot_verify(
 
 def test_printed_webhook_requests_do_not_control_the_terminal() -> None:
     """Control characters in the ids and bodies of webhook requests are escaped when they are printed."""
-    request = describe_request({"webhook-id": "\x1b[2J"}, b"\x1b[2J\xff", "")
-    text = format_request(request)
+    request = verify_and_describe_request({"webhook-id": "\x1b[2J"}, b"\x1b[2J\xff", "")
+    text = format_request_report(request)
     assert "\x1b" not in text
     assert text.startswith("\\x1b[2J  signature not verified: no secret is known; use --secret-file\n")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from oi.cli.live_views import LiveChart, LiveTable, draw_blocks
+from oi.cli.live_views import LiveChart, LiveTable, draw_block_chart
 from rich.console import Console
 
 
@@ -86,4 +86,4 @@ def test_a_chart_of_a_field_without_numbers_lists_the_fields() -> None:
 )
 def test_a_terminal_chart_can_draw_numbers_of_any_size(values: list[float], expected: str) -> None:
     """A chart can draw equal, very large and very small numbers."""
-    assert draw_blocks(values) == expected
+    assert draw_block_chart(values) == expected

@@ -12,7 +12,7 @@ from oi import models
 
 from functions import GROUPS
 from functions.lazy_groups import load_operations
-from shared.openapi.document import build_document
+from shared.openapi.document import build_openapi_document
 from shared.openapi.schemas import SchemaRegistry
 from tests.docs.recipes import explain_missing_programs
 from tests.service.local_service import ROOT
@@ -24,7 +24,7 @@ REMEDY = "run: .venv/bin/python client/scripts/make_models.py"
 def schemas() -> Mapping[str, Any]:
     """Return the named schemas of an OpenAPI document with all operations."""
     operations = asyncio.run(load_operations(GROUPS))
-    found: Mapping[str, Any] = build_document(operations, "Workspace", "", {}, SchemaRegistry())["components"][
+    found: Mapping[str, Any] = build_openapi_document(operations, "Workspace", "", {}, SchemaRegistry())["components"][
         "schemas"
     ]
     return found

@@ -13,10 +13,10 @@ import httpx
 import pytest
 from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError, Workspace
 from oi.cli import browser_login, stored_grant
-from oi.cli.browser_login import sign_in
+from oi.cli.browser_login import sign_in_with_browser
 from oi.cli.main import execute
 from oi.cli.stored_grant import StoredGrant, store_grant_and_describe_place
-from oi.cli.stored_login import get_login_path, read_login, remove_login, require_login
+from oi.cli.stored_login import get_login_path, read_login_file, remove_login, require_login
 from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, refresh_grant, request_server_metadata
 
 URL = "https://plant.example"
@@ -104,7 +104,7 @@ def test_only_a_callback_with_the_state_of_the_request_completes_a_sign_in(
 ) -> None:
     """A callback with the request's state completes the sign-in; a callback with another state is rejected."""
     pages = forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
-    grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
+    grant = sign_in_with_browser(URL, "oi", ["Workspace.Catalog.Read"])
     assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
     assert pages[0].status_code == 404
     assert "code=" not in pages[0].text
@@ -116,7 +116,7 @@ def test_the_error_about_a_declined_consent_contains_the_reason(
     """If the user declines, the error contains the reason that the authorization server returns."""
     forge_redirect(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
-        sign_in(URL, "oi", [])
+        sign_in_with_browser(URL, "oi", [])
 
 
 def test_a_sign_in_without_a_callback_fails_after_the_timeout(
@@ -125,14 +125,14 @@ def test_a_sign_in_without_a_callback_fails_after_the_timeout(
     """If no valid callback arrives in time, the sign-in fails; callbacks from another issuer do not count."""
     forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
-        sign_in(URL, "oi", [], wait_seconds=0.2)
+        sign_in_with_browser(URL, "oi", [], wait_seconds=0.2)
 
 
 def test_the_error_about_an_unknown_oauth_client_is_explained(server: FakeServer) -> None:
     """The error about an unknown OAuth client states what an administrator must add to the workspace document."""
     assert server.issuer == URL
     with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
-        sign_in(URL, "other", [])
+        sign_in_with_browser(URL, "other", [])
 
 
 def test_the_lines_that_add_an_unknown_client_are_printed(
@@ -235,7 +235,7 @@ def test_several_processes_refresh_the_token_once(server: FakeServer) -> None:
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
     assert (tokens, server.refreshes) == (["a1"] * 8, 1)
-    assert read_login()["refreshToken"] == "r1"
+    assert read_login_file()["refreshToken"] == "r1"
 
 
 def test_the_error_about_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) -> None:
@@ -266,10 +266,10 @@ def test_a_login_at_another_service_ends_the_earlier_sign_in(
         store_tokens(3600)
         monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
         assert execute(["login", url]) == 0
-        assert (len(server.revoked), read_login()["url"]) == (revocations, url)
+        assert (len(server.revoked), read_login_file()["url"]) == (revocations, url)
     store_tokens(3600)
     server.issuer = "https://forged.example"
     monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
     assert execute(["login", "https://other.example"]) == 0
-    assert (server.revoked, read_login()["url"]) == (["r0"], "https://other.example")
+    assert (server.revoked, read_login_file()["url"]) == (["r0"], "https://other.example")
     assert f"note: the earlier sign-in at {URL} was not ended" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oi import NotFoundError, Workspace
 from oi.cli.main import execute
-from oi.instants import format_duration
+from oi.instants import format_iso_duration
 
 from shared.catalog.durations import parse_duration
 
@@ -89,7 +89,7 @@ def test_parameters_are_sent_in_the_form_that_the_service_parses(
 @given(st.timedeltas())
 def test_the_service_parses_each_duration_of_the_client(value: timedelta) -> None:
     """The service parses the text of a duration to the same duration."""
-    assert parse_duration(format_duration(value)) == value
+    assert parse_duration(format_iso_duration(value)) == value
 
 
 @pytest.mark.parametrize(

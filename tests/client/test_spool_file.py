@@ -132,12 +132,12 @@ def test_a_rejected_connection_delays_no_other_connection(tmp_path: Path) -> Non
 def test_a_batch_reads_no_messages_of_other_connections(tmp_path: Path) -> None:
     """The oldest batch of the other connections is found without reading each message of a rejected connection."""
     spool = SpoolFile(tmp_path / "spool")
-    spool.add("rejected", [b"{}\n"] * 10_000)
+    spool.append_lines("rejected", [b"{}\n"] * 10_000)
     for lookup in ("press", "rig", "press"):
-        spool.add(lookup, [b"{}\n"])
+        spool.append_lines(lookup, [b"{}\n"])
     steps: list[int] = []
     spool._database.set_progress_handler(lambda: steps.append(1), 100)
-    assert spool.read_batch({"rejected"}) == ("press", [(10_001, b"{}\n"), (10_003, b"{}\n")])
+    assert spool.read_oldest_batch({"rejected"}) == ("press", [(10_001, b"{}\n"), (10_003, b"{}\n")])
     assert len(steps) < 10
     spool.close()
 
@@ -149,7 +149,7 @@ def test_a_batch_of_large_messages_needs_little_memory(tmp_path: Path) -> None:
             spool.put("press", {"value": 1, "text": "x" * 256 * 1024})
         tracemalloc.start()
         try:
-            lookup, rows = spool._file.read_batch()
+            lookup, rows = spool._file.read_oldest_batch()
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -163,7 +163,7 @@ def test_a_spool_is_sent_in_batches_of_limited_size(tmp_path: Path) -> None:
     fake_service = FakeService()
     with open_spool(tmp_path / "spool", fake_service) as spool:
         spool.put("press", ({"value": n} for n in range(count)))
-        assert len(spool._file.read_batch()[1]) == MAX_MESSAGES
+        assert len(spool._file.read_oldest_batch()[1]) == MAX_MESSAGES
         assert (spool.flush(), len(spool)) == (count, 0)
     assert list(fake_service.stored.values()) == list(range(count))
 

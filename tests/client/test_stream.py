@@ -84,7 +84,7 @@ async def read_messages(
     async def issue_token(transport: AsyncTransport, *, renew: bool = False) -> str:
         for failure in failures:
             raise failure
-        if transport._token is None or (renew and transport.can_renew):
+        if transport._token is None or (renew and transport.can_renew_token):
             transport._token = Token(f"token-{next(tokens)}")
         return transport._token.text
 

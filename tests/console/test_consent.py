@@ -19,7 +19,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from oi.cli.main import execute
-from oi.cli.stored_login import get_login_path, read_login
+from oi.cli.stored_login import get_login_path, read_login_file
 from playwright.sync_api import expect
 from pydantic import AnyUrl
 
@@ -270,14 +270,14 @@ def test_the_oi_command_signs_a_person_in_through_the_consent_page(
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
         assert run.result(60) == 0
         console.check_no_errors(page.url)
-    first = read_login()
+    first = read_login_file()
     get_login_path().write_text(json.dumps({**first, "expiresAt": 0}))
     assert execute(["whoami"]) == 0
     assert "(viewer@t) in plant-t" in capsys.readouterr().out
-    refreshed = read_login()
+    refreshed = read_login_file()
     assert refreshed["accessToken"] != first["accessToken"]
     assert execute(["logout"]) == 0
-    assert read_login() == {}
+    assert read_login_file() == {}
     reply = service.create_anonymous_client(bearer=refreshed["accessToken"]).get("/oi-api/workspace")
     assert reply.status_code == 401
 

@@ -14,7 +14,7 @@ from scripts.kql_language import (
     TARGET,
     build_editor_names_module,
     format_kql_names,
-    read_kql_names,
+    read_kql_names_by_kind,
     read_kql_names_from_service,
 )
 from tests.node import find_node
@@ -28,7 +28,7 @@ def test_the_kql_page_lists_exactly_the_supported_parts() -> None:
     # A process of its own, because the engine changes the translator library.
     code = (
         "from scripts.kql_language import *; patch_translator_and_install_extensions(); "
-        "print(build_kql_comparison_page(read_kql_names()), end='')"
+        "print(build_kql_comparison_page(read_kql_names_by_kind()), end='')"
     )
     page = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert page == TARGET.read_text(encoding="utf-8"), "run: .venv/bin/python -m scripts.kql_language"
@@ -36,7 +36,7 @@ def test_the_kql_page_lists_exactly_the_supported_parts() -> None:
 
 def test_the_console_editor_knows_exactly_the_kql_names() -> None:
     """The console's editor highlights and completes exactly the names that the KQL language service knows."""
-    assert build_editor_names_module(read_kql_names()) == EDITOR.read_text(encoding="utf-8"), (
+    assert build_editor_names_module(read_kql_names_by_kind()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )
 
@@ -51,7 +51,7 @@ def test_the_file_of_kql_names_equals_the_language_service() -> None:
 
 def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
     """Each exclusion and each example in the lists names an existing part of KQL."""
-    language = read_kql_names()
+    language = read_kql_names_by_kind()
     names = {symbol["name"] for kind in ("functions", "aggregates", "plugins") for symbol in language[kind]}
     assert set(EXCLUSIONS) <= names | set(language["operators"])
     assert set(OPERATORS) <= set(language["operators"])

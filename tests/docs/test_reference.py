@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from functions import GROUPS
-from scripts.reference import TARGET, build_reference
+from scripts.reference import TARGET, build_reference_page
 from shared.auth.rights import AccessRight
 from shared.settings import Settings
 
@@ -27,12 +27,12 @@ RAISERS = {
 
 def test_the_reference_is_up_to_date() -> None:
     """docs/reference/api.md equals the output of scripts/reference.py."""
-    assert TARGET.read_text(encoding="utf-8") == build_reference(), "run: .venv/bin/python scripts/reference.py"
+    assert TARGET.read_text(encoding="utf-8") == build_reference_page(), "run: .venv/bin/python scripts/reference.py"
 
 
 def test_reference_is_complete() -> None:
     """The reference describes every operation, access right and setting."""
-    text = build_reference()
+    text = build_reference_page()
     for group in GROUPS:
         for operation in group.operations:
             assert f"`{operation.method} /{operation.route}`" in text

@@ -59,7 +59,9 @@ def test_unreachable_source_is_reported(
     pins.write_text("requests==2.33.0\n")
     monkeypatch.setattr(dependency_advisories, "PINS", pins)
     monkeypatch.setattr(
-        dependency_advisories, "_run_command", build_tool_substitute(bad_version_report, pinned_report, npm_report)
+        dependency_advisories,
+        "_run_command_and_get_output",
+        build_tool_substitute(bad_version_report, pinned_report, npm_report),
     )
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == exit_code

@@ -17,7 +17,7 @@ def _build_package(folder: Path, size: int) -> Path:
 
 def test_the_size_check_prints_the_largest_dependencies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The check prints the unpacked size of the package and its largest dependencies."""
-    sizes = package_size.measure_dependencies(_build_package(tmp_path, 1000))
+    sizes = package_size.measure_dependency_bytes(_build_package(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000
     assert sizes["the app"] == 3
     assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
@@ -28,7 +28,7 @@ def test_growth_of_the_package_over_five_percent_fails(tmp_path: Path, capsys: p
     """If the package has grown by over 5 %, the check fails and states how to accept the growth."""
     record = tmp_path / "record.json"
     arguments = [str(_build_package(tmp_path, 10_000))]
-    total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())
+    total = sum(package_size.measure_dependency_bytes(tmp_path / "app.zip").values())
     record.write_text(json.dumps({"unpackedBytes": total}))
     assert package_size.main(arguments, record) == 0
     _build_package(tmp_path, 10_400)

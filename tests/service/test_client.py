@@ -266,5 +266,5 @@ def test_the_client_verifies_the_digest_of_a_download(service: Service, workspac
     assert path.read_text().startswith("timestamp,connection,deviceId,messageId")
     job.job["files"][0]["sha256"] = "0" * 64
     with pytest.raises(ValueError, match="SHA-256"):
-        job._save_file(job.job["files"][0], path)
+        job._fetch_and_verify_file(job.job["files"][0], path)
     assert httpx.get(f"{service.url}/healthz", trust_env=False).status_code == 200

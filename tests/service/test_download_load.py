@@ -14,7 +14,7 @@ import pytest
 
 from bench import downloads
 from bench.memory import read_resident_mb
-from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
+from shared.cold_data.names import SequenceRange, build_batch_blob_name, build_hour_folder
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
 
@@ -178,7 +178,7 @@ def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
         service.data_dir
         / "blobs"
         / "cold"
-        / (build_hour_folder("lathe", downloads.START) + build_batch_name(SequenceRange("0", 0, 1)))
+        / (build_hour_folder("lathe", downloads.START) + build_batch_blob_name(SequenceRange("0", 0, 1)))
     )
     blob.parent.mkdir(parents=True)
     blob.write_bytes(b"no Parquet" * 100)

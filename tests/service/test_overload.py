@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bench.offered_load import RequestOutcome, build_raw_request, measure_capacity, send_at_rate
+from bench.offered_load import RequestOutcome, build_raw_request, measure_accepted_requests_per_second, send_at_rate
 from bench.overload import build_mixed_requests, count_invalid_replies
 from bench.running import RunningService, call_service, run_service
 from tests.plain_http import NO_TLS
@@ -34,8 +34,8 @@ def small_service() -> Iterator[RunningService]:
 def run_overload(running: RunningService, seconds: float, factor: float) -> list[RequestOutcome]:
     """Send more requests than the service can execute, by the given factor, and request /healthz at the same time."""
     requests = build_mixed_requests(running)
-    measure_capacity(running.url, requests, 2, connections=32)
-    rate = factor * measure_capacity(running.url, requests, 3, connections=32)
+    measure_accepted_requests_per_second(running.url, requests, 2, caller_count=32)
+    rate = factor * measure_accepted_requests_per_second(running.url, requests, 3, caller_count=32)
     stop, alive = threading.Event(), Counter[int]()
     asking = threading.Thread(target=_probe_health, args=(running.url, stop, alive))
     asking.start()
@@ -56,7 +56,7 @@ def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> 
 
 def accepts_requests(running: RunningService) -> bool:
     """Return whether the service accepts each of a few requests."""
-    return all(outcome.accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
+    return all(outcome.is_accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
 
 
 def test_overload_is_rejected_with_retry_after(small_service: RunningService) -> None:

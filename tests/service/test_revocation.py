@@ -24,7 +24,8 @@ from shared.timestamps import now
 async def main():
     database = SqliteDatabase(Path(sys.argv[1]), SCHEMA)
     store = SqliteCredentialStore(database)
-    await {"key": store.revoke_key, "token": store.revoke_token}[sys.argv[2]](sys.argv[3], now())
+    revoke_key, revoke_token = store.revoke_key_and_find_pending_event, store.revoke_token_and_find_pending_event
+    await {"key": revoke_key, "token": revoke_token}[sys.argv[2]](sys.argv[3], now())
     await database.close()
 
 asyncio.run(main())

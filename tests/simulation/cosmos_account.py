@@ -180,5 +180,5 @@ def list_items(service: CosmosService, container: str) -> Iterator[dict[str, Any
     """Yield all items of a container in order of creation, without the service's code and the SDK."""
     request = CosmosRequest("GET", ("dbs", DATABASE, "colls", container), {}, b"", "read_container")
     for part in service._control.require_container(request).ranges:
-        for item in part.items.iterate_created_after(0):
+        for item in part.items.iterate_items_created_after(0):
             yield item.document

@@ -75,7 +75,7 @@ class CosmosNetwork:
 
     def _send_request(self, sender: str, request: CosmosRequest, respond: Respond) -> None:
         fault = self.faults.draw_fault(self._random, request)
-        label = f"{sender} cosmos {request.operation} {request.container or ''}"
+        label = f"{sender} cosmos {request.operation} {request.container_name_or_rid or ''}"
         self._trace(" ".join(filter(None, [label, fault.name])))
         trip = self._draw_travel_time(_LONGEST_SLOW_TRIP if fault.network in _LATE else _LONGEST_TRIP)
         match fault.network:

@@ -132,7 +132,7 @@ async def create_template_account(services: Services, now: float) -> CosmosServi
     network = CosmosNetwork(service, lambda _, callback: _call_soon(loop, callback), random.Random(0), CosmosFaults())
     await fill_service(network)
     account = open_account(network, "template", services.runtime)
-    attach_services(services, services.backends.close_at_exit(account))
+    attach_services(services, services.backends.register_for_closing(account))
     return service
 
 

@@ -307,12 +307,12 @@ def _replace_services() -> None:
 
 def _replace_key_derivation() -> None:
     """Replace scrypt with a fast hash, because scrypt would take most of the time of a simulated world."""
-    real = replies._derive_key
+    real = replies._derive_secret_bytes
 
     def derive_key(secret: str, salt: bytes) -> bytes:
         return real(secret, salt) if _RUNNING.find_loop is None else hashlib.sha256(salt + secret.encode()).digest()
 
-    replies._derive_key = derive_key
+    replies._derive_secret_bytes = derive_key
 
 
 def _drop_scratch_folders_silently() -> None:
@@ -487,12 +487,12 @@ def _read_uploads_within_jobs() -> None:
 
 def _read_small_steps() -> None:
     """Limit the number of lines of an import step, so that a small file has several steps."""
-    real = json_lines_reader.JsonLinesReader.read
+    real = json_lines_reader.JsonLinesReader.read_step
 
-    def read(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:
+    def read_step(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:
         if _RUNNING.find_loop is None:
             return real(reader, *args)
         with patch.object(json_lines_reader, "STEP_BYTES", _STEP_BYTES):
             return real(reader, *args)
 
-    json_lines_reader.JsonLinesReader.read = read  # type: ignore[assignment, method-assign]
+    json_lines_reader.JsonLinesReader.read_step = read_step  # type: ignore[assignment, method-assign]

@@ -107,7 +107,7 @@ class Instance:
     def _build_pipeline(self) -> RequestPipeline:
         pipeline = copy.copy(_build_router())
         pipeline._authenticate = self.services.access.authenticator
-        pipeline._require_feature = self.services.features.require
+        pipeline._require_feature = self.services.features.require_feature
         pipeline._limits = self.services.rate_limits.admit
         pipeline._runtime = self.services.runtime
         return pipeline

@@ -35,8 +35,8 @@ class DatedBlobs(FolderBlobStore):
         super().__init__(folder, links, runtime=runtime)
         self._scheduler = scheduler
 
-    def _create_blob_if_missing(self, path: Path, content: bytes) -> bool:
-        is_new = super()._create_blob_if_missing(path, content)
+    def _try_create_blob(self, path: Path, content: bytes) -> bool:
+        is_new = super()._try_create_blob(path, content)
         if is_new:
             self._set_time(path)
         return is_new
@@ -102,7 +102,7 @@ async def try_to_expire_jobs(world: World) -> bool:
         # The local files of running jobs stay, because their times are not virtual.
         downloads, scratch = services.downloads, world.folder / "no-scratch"
         expiry = DownloadExpiry(downloads.jobs, downloads.blobs, downloads.job_quota, scratch, runtime=later)
-        await expiry.run()
+        await expiry.delete_expired_jobs_and_files()
 
     try:
         await run_on_instance(world, delete_expired_jobs)

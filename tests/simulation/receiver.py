@@ -33,7 +33,7 @@ class ReceiverConnection:
     def __init__(self, world: "World | None") -> None:
         self._world = world
 
-    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+    async def require_allowed_host(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         """Accept every address."""
 
     async def send(self, request: OutboundRequest) -> OutboundReply:

@@ -199,7 +199,7 @@ async def _store_replies_for_one_key_concurrently(seed: int) -> None:
                 if begun.reply is not None:
                     answers.add(begun.reply)
                     return
-                if begun.owns_lease and await store.save_reply("name", lease, lease.encode()):
+                if begun.owns_lease and await store.try_save_reply("name", lease, lease.encode()):
                     executed.append(lease)
             except WorkspaceError as error:
                 raise_unless_unavailable(error)
@@ -223,7 +223,7 @@ async def _measure_throttled_writes() -> tuple[float, int]:
     store = CosmosIdempotencyStore(account)
     at = account.runtime.now()
     for number in range(20):
-        await store.claim(f"key {number}", Claim("f", str(number)), at, at)
+        await store.store_or_get_claim(f"key {number}", Claim("f", str(number)), at, at)
     return asyncio.get_running_loop().time(), account.usage.throttled + account.usage.read_retries
 
 
@@ -239,7 +239,7 @@ async def _copy_account_and_compare_items() -> None:
     original = site.service
     site.network.service = restore_account(take_snapshot(original), lambda: 0.0, None)
     store = CosmosIdempotencyStore(site.open_process("i0"))
-    await store.claim("key", Claim("f", "1"), START, START)
+    await store.store_or_get_claim("key", Claim("f", "1"), START, START)
     assert not list(list_items(original, "requests"))
     assert [(item["id"], item["_ts"]) for item in list_items(site.network.service, "requests")] == [("key-key", 0)]
 

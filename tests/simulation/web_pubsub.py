@@ -92,9 +92,9 @@ class SimulatedWebPubSub:
         self.streams[connection_id].is_open = False
         self._reply_or_fail()
 
-    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user_id: str, expires_at: datetime) -> str:
         """Return a constant address, because the simulation opens streams without it."""
-        return f"wss://pubsub.example/{user}?{expires_at:%H%M}"
+        return f"wss://pubsub.example/{user_id}?{expires_at:%H%M}"
 
     async def close(self) -> None:
         """Do nothing: this fake service holds no resources."""

@@ -126,7 +126,7 @@ async def _send_requests(plant: Any) -> dict[str, str]:
         assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", approver)).status == 200
         body = json.dumps(MESSAGES[0]).encode()
         await app.services.telemetry.ingestor.run(TELEMETRY_HUB, [HubEvent(body, "0", 1, now(), {}, "rig-1")])
-        await app.services.provenance.checkpoints.create_all()
+        await app.services.provenance.checkpoints.create_all_and_count_them()
         await app.services.close()
     return keys
 

@@ -28,7 +28,7 @@ def can_use_proxy(url: str) -> bool:
     return not (url.lower().startswith("http:") and is_this_computer(url))
 
 
-def find_proxy(url: str) -> str | None:
+def find_proxy_url(url: str) -> str | None:
     """Return the proxy that the environment variables name for requests to a URL; None if there is none.
 
     The variable for the scheme, such as ``HTTPS_PROXY``, has priority over ``ALL_PROXY``. ``NO_PROXY`` lists hosts to
@@ -42,13 +42,13 @@ def find_proxy(url: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def check_address(url: str) -> None:
+def check_address_protects_credentials(url: str) -> None:
     """Check the address of a service, before a credential is sent to it.
 
     Raises:
         ValueError: the text is not an https address, or contains a user name; http is allowed only to this computer.
     """
-    check_address_without_user_name(url)
+    check_address_has_no_user_name(url)
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -61,7 +61,7 @@ def check_address(url: str) -> None:
         raise ValueError(f"{url} must begin with https://; http:// would send the credential unprotected.")
 
 
-def check_address_without_user_name(url: str) -> None:
+def check_address_has_no_user_name(url: str) -> None:
     """Check that the address of a service contains no user name.
 
     Raises:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from oi.json_text import encode_json, split_pointer
+from oi.json_text import encode_json, split_json_pointer
 
 MAX_MESSAGES = 5_000
 """Maximum number of messages in one request."""
@@ -16,7 +16,7 @@ MESSAGE_ID_POINTER = "/messageId"
 """JSON pointer at which the service finds the id of a message, unless the connection states another one."""
 
 
-def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
+def add_message_id(message: Mapping[str, Any], message_id_pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
     """Return a copy of a message with an id, by which the service recognises a message that is sent again.
 
     A batch of Telegraf, the object ``{"metrics": [...]}``, gets no id, because it is not a message but a list of
@@ -24,13 +24,13 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
 
     Args:
         message: the message; if it has an id already, even an invalid one, the id is not changed.
-        pointer: JSON pointer to the id (``messageIdPointer`` of the connection); missing objects on its path are
-            created.
+        message_id_pointer: JSON pointer to the id (``messageIdPointer`` of the connection); missing objects on its path
+            are created.
     """
     changed = dict(message)
     if _is_telegraf_batch(message):
         return changed
-    *parents, name = split_pointer(pointer)
+    *parents, name = split_json_pointer(message_id_pointer)
     place = changed
     for part in parents:
         inner = place.get(part, {})
@@ -50,7 +50,7 @@ def _is_telegraf_batch(message: Mapping[str, Any]) -> bool:
     return all(isinstance(each, Mapping) and {"fields", "name", "tags", "timestamp"} <= each.keys() for each in metrics)
 
 
-def encode_message(message: Mapping[str, Any]) -> bytes:
+def encode_ndjson_line(message: Mapping[str, Any]) -> bytes:
     """Encode a message as one line of NDJSON.
 
     Raises:

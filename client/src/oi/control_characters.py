@@ -13,13 +13,13 @@ def escape_controls(text: str) -> str:
 
     Devices send some of the texts that commands print; their characters must not control the user's terminal.
     """
-    return _CONTROLS.sub(_escape_match, text)
+    return _CONTROLS.sub(_escape_matched_character, text)
 
 
 def escape_controls_except_line_breaks(text: str) -> str:
     """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
-    return _CONTROLS_IN_TEXT.sub(_escape_match, text)
+    return _CONTROLS_IN_TEXT.sub(_escape_matched_character, text)
 
 
-def _escape_match(match: "re.Match[str]") -> str:
+def _escape_matched_character(match: "re.Match[str]") -> str:
     return match[0].encode("unicode_escape").decode()

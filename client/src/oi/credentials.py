@@ -24,12 +24,12 @@ class Token:
     text: str
     expires_at: float | None = None
 
-    def is_fresh(self, now: float) -> bool:
+    def is_fresh(self, monotonic_now: float) -> bool:
         """Return whether the token is valid for at least another minute at a time of the monotonic clock."""
-        return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
+        return self.expires_at is None or monotonic_now < self.expires_at - RENEW_SECONDS
 
 
-def check_credential(text: str) -> None:
+def check_credential_characters(text: str) -> None:
     """Check that an API key or a token consists of characters that an HTTP header can contain.
 
     Raises:
@@ -39,28 +39,28 @@ def check_credential(text: str) -> None:
         raise ValueError("the API key or token contains a space, a line break or another invalid character")
 
 
-def parse_token(reply: Any, date_header: str, requested_at: float) -> Token:
+def parse_token_reply(reply_json: Any, date_header: str, requested_at_monotonic: float) -> Token:
     """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``.
 
     Args:
-        reply: JSON value of the reply.
+        reply_json: JSON value of the reply.
         date_header: HTTP header ``Date`` of the reply; empty if it is missing.
-        requested_at: time of the monotonic clock, in seconds, at which the request was sent.
+        requested_at_monotonic: time of the monotonic clock, in seconds, at which the request was sent.
 
     Raises:
         ApiError: the reply contains no token, most often because the address belongs to another server.
     """
     try:
         # Both times are of the service's clock, because that of this computer can be hours ahead or behind.
-        seconds = datetime.fromisoformat(reply["ExpiresAt"]).timestamp() - _parse_date(date_header)
-        text = str(reply["Token"])
-        check_credential(text)
-        return Token(text, requested_at + seconds)
+        seconds = datetime.fromisoformat(reply_json["ExpiresAt"]).timestamp() - _parse_date_as_unix_seconds(date_header)
+        text = str(reply_json["Token"])
+        check_credential_characters(text)
+        return Token(text, requested_at_monotonic + seconds)
     except (KeyError, TypeError, ValueError):
         raise ApiError(0, "", "The reply contains no token; check that the URL is that of a workspace.") from None
 
 
-def _parse_date(date_header: str) -> float:
+def _parse_date_as_unix_seconds(date_header: str) -> float:
     """Return the time of a ``Date`` header in seconds since 1970; the time of this computer if it is malformed."""
     try:
         return parsedate_to_datetime(date_header).timestamp()

@@ -10,15 +10,15 @@ from pathlib import Path
 
 
 @contextmanager
-def create_draft(path: Path) -> Iterator[Path]:
-    """Create an empty file in the folder of ``path``, and yield its path; at the end, remove it if it still exists.
+def create_draft_file(target: Path) -> Iterator[Path]:
+    """Create an empty file in the folder of ``target``, and yield its path; at the end, remove it if it still exists.
 
     Its name is random, so that two processes that replace the same file never write to the same draft.
 
     Raises:
         OSError: the file cannot be created.
     """
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    draft = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
     draft.touch(exist_ok=False)
     try:
         yield draft

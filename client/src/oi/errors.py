@@ -127,7 +127,7 @@ _SERVER_ERRORS = 500
 
 
 def build_api_error(
-    status: int, problem: Mapping[str, Any], *, retry_after: float | None = None, fallback: str = ""
+    status: int, problem: Mapping[str, Any], *, retry_after: float | None = None, fallback_detail: str = ""
 ) -> ApiError:
     """Build the exception that matches the status of an HTTP error reply.
 
@@ -135,9 +135,9 @@ def build_api_error(
         status: HTTP status.
         problem: JSON body of the reply; empty if the body was not a JSON object.
         retry_after: value of the header ``Retry-After`` in seconds; None if it is missing or not a number.
-        fallback: description of the error if the body contains none.
+        fallback_detail: description of the error if the body contains none.
     """
     general = ServerError if status >= _SERVER_ERRORS else InvalidRequestError
     kind = _BY_STATUS.get(status, general)
-    detail = str(problem.get("detail") or problem.get("title") or fallback or f"The service replied {status}.")
+    detail = str(problem.get("detail") or problem.get("title") or fallback_detail or f"The service replied {status}.")
     return kind(status, str(problem.get("code") or ""), detail, problem=problem, retry_after=retry_after)

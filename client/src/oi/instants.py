@@ -15,11 +15,11 @@ def format_instant(value: datetime | str | None) -> str | None:
     return value
 
 
-def format_duration(value: timedelta) -> str:
+def format_iso_duration(value: timedelta) -> str:
     """Format a duration as ISO 8601, exact to the microsecond.
 
     Example:
-        >>> format_duration(timedelta(minutes=-90))
+        >>> format_iso_duration(timedelta(minutes=-90))
         '-P0DT5400.000000S'
     """
     sign, length = ("-", -value) if value < timedelta() else ("", value)

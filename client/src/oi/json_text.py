@@ -38,7 +38,7 @@ def parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise JsonTextError(_describe_error(error)) from None
+        raise JsonTextError(_describe_decode_error(error)) from None
     except JsonTextError:
         raise
     except ValueError:
@@ -64,30 +64,30 @@ def encode_json(value: Any) -> bytes:
         raise JsonTextError("the value is nested too deeply") from None
 
 
-def split_pointer(pointer: str) -> list[str]:
+def split_json_pointer(pointer: str) -> list[str]:
     """Split a JSON pointer (RFC 6901) into property names and array indices without escapes."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
+def get_value_at_pointer_part(container: Any, pointer_part: str, default: Any = None) -> Any:
     """Return the value in an object or array to which one part of a JSON pointer refers.
 
-    Return ``missing`` if the container has no such value, or is neither an object nor an array.
+    Return ``default`` if the container has no such value, or is neither an object nor an array.
     """
     if isinstance(container, Mapping):
-        return container.get(part, missing)
-    is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0")
+        return container.get(pointer_part, default)
+    is_index = pointer_part.isascii() and pointer_part.isdigit() and (pointer_part == "0" or pointer_part[0] != "0")
     if (
         isinstance(container, list)
         and is_index
-        and len(part) <= len(str(len(container)))
-        and int(part) < len(container)
+        and len(pointer_part) <= len(str(len(container)))
+        and int(pointer_part) < len(container)
     ):
-        return container[int(part)]
-    return missing
+        return container[int(pointer_part)]
+    return default
 
 
-def build_object_without_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object_rejecting_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object from its properties; for use as ``object_pairs_hook`` of :func:`json.loads`.
 
     Raises:
@@ -101,7 +101,7 @@ def build_object_without_duplicates(members: list[tuple[str, Any]]) -> dict[str,
     return built
 
 
-def _describe_error(error: json.JSONDecodeError) -> str:
+def _describe_decode_error(error: json.JSONDecodeError) -> str:
     if not error.doc.strip():
         return "the text is empty"
     rule = next((rule for start, rule in _RULES.items() if error.msg.startswith(start)), error.msg)
@@ -109,11 +109,11 @@ def _describe_error(error: json.JSONDecodeError) -> str:
     return f"{rule} at {place}"
 
 
-def _reject_constant(constant: str) -> NoReturn:
+def _reject_non_json_number(constant: str) -> NoReturn:
     raise JsonTextError(f"{constant} is not a JSON number; send null or a finite number")
 
 
-def _parse_float(text: str) -> float:
+def _parse_finite_float(text: str) -> float:
     number = float(text)
     if isinf(number):
         raise JsonTextError(f"the number {text[:_LONGEST_SHOWN]} is outside the range of a double")
@@ -122,6 +122,8 @@ def _parse_float(text: str) -> float:
 
 # Built once: the functions of the module `json` build them for each call with these options.
 _DECODER = json.JSONDecoder(
-    parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=build_object_without_duplicates
+    parse_constant=_reject_non_json_number,
+    parse_float=_parse_finite_float,
+    object_pairs_hook=build_object_rejecting_duplicates,
 )
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

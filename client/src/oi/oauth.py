@@ -91,24 +91,24 @@ class AuthorizationRequest:
         return f"{server.authorization_endpoint}?{urlencode(parameters)}"
 
 
-def compute_code_challenge(verifier: str) -> str:
+def compute_code_challenge(code_verifier: str) -> str:
     """Compute the PKCE code challenge (method S256) of a code verifier.
 
     Example:
         >>> compute_code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
         'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
     """
-    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    return urlsafe_b64encode(hashlib.sha256(code_verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-def open_http_client(url: str) -> httpx.Client:
+def open_http_client(base_url: str) -> httpx.Client:
     """Open an HTTP client for the functions of this module; it follows no redirects.
 
     Raises:
         UnreachableError: the proxy that the environment variables name cannot be used.
     """
     try:
-        return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=can_use_proxy(url))
+        return httpx.Client(base_url=base_url, timeout=_TIMEOUT_SECONDS, trust_env=can_use_proxy(base_url))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         raise build_proxy_error(error) from None
 
@@ -124,7 +124,7 @@ def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServ
         SignInError: the metadata states another address than ``url``, so the service is possibly an impostor.
         ApiError: the service has no authorization server, or cannot be reached.
     """
-    server = _parse_metadata(_send_request(client, "GET", _METADATA))
+    server = _parse_server_metadata(_send_request(client, "GET", _METADATA))
     if server.issuer.rstrip("/") != url.rstrip("/"):
         # Tokens must not be sent to a service that only claims to be another one (RFC 8414, section 3.3).
         detail = f"The service at {url} names itself {server.issuer}; sign in with that address."
@@ -132,7 +132,7 @@ def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServ
     return server
 
 
-def _parse_metadata(response: httpx.Response) -> AuthorizationServer:
+def _parse_server_metadata(response: httpx.Response) -> AuthorizationServer:
     """Parse the OAuth metadata of a service.
 
     Raises:
@@ -162,7 +162,9 @@ def check_oauth_client_exists(client: httpx.Client, server: AuthorizationServer,
         raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
 
 
-def redeem_code(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest, code: str) -> Grant:
+def redeem_authorization_code(
+    client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest, code: str
+) -> Grant:
     """Exchange an authorization code for an access token and a refresh token.
 
     Raises:

@@ -17,7 +17,7 @@ PartitionKey: TypeAlias = str | float | bool | NullKey
 """Value of a partition key: a text, an integer or another number, a boolean, or ``NULL_KEY``."""
 
 
-def build_partition_parameters(key: PartitionKey | None) -> dict[str, str]:
+def build_partition_query_parameters(partition_key: PartitionKey | None) -> dict[str, str]:
     """Build the query parameters that select a partition; none for None.
 
     A text is sent as it is. All other keys are sent as JSON, because 1 and "1" are different keys.
@@ -25,9 +25,9 @@ def build_partition_parameters(key: PartitionKey | None) -> dict[str, str]:
     Raises:
         JsonTextError: the key is NaN or infinite.
     """
-    if key is None:
+    if partition_key is None:
         return {}
-    if isinstance(key, str):
-        return {"partitionKey": key}
-    value = None if isinstance(key, NullKey) else key
+    if isinstance(partition_key, str):
+        return {"partitionKey": partition_key}
+    value = None if isinstance(partition_key, NullKey) else partition_key
     return {"partitionKey": encode_json(value).decode(), "partitionKeyType": "json"}

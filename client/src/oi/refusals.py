@@ -74,16 +74,18 @@ class Refusal:
                     found.setdefault(number, reason)
         return found
 
-    def _has_same_device(self, refused: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    def _has_same_device(self, refused_message: Mapping[str, Any], other_message: Mapping[str, Any]) -> bool:
         """Return whether another message certainly has the device of a message whose device is not allowed."""
         # A connection can read the device id at another pointer than /deviceId, which is unknown here.
-        device = refused.get("deviceId")
+        device = refused_message.get("deviceId")
         if isinstance(device, str):
-            return other.get("deviceId") == device and repr(device) in self.text
+            return other_message.get("deviceId") == device and repr(device) in self.text
         if _NO_DEVICE_ID not in self.text:
             return False
         # Only a property that the refused message lacks, or one inside another property, could be a device id.
-        return other.keys() <= refused.keys() and not any(isinstance(each, (dict, list)) for each in other.values())
+        return other_message.keys() <= refused_message.keys() and not any(
+            isinstance(each, (dict, list)) for each in other_message.values()
+        )
 
 
 def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
@@ -103,16 +105,16 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     return _interpret_refused_messages(error, f"The service refuses messages of the connection {lookup}: {error}")
 
 
-def _interpret_refused_messages(error: ApiError, text: str) -> Refusal:
-    """Interpret an error that concerns the messages of a batch, or their connection; ``text`` explains it."""
+def _interpret_refused_messages(error: ApiError, explanation: str) -> Refusal:
+    """Interpret an error that concerns the messages of a batch, or their connection; ``explanation`` explains it."""
     if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _map_reported_lines_to_reasons(error)):
-        return Refusal(Action.REJECT_LINES, text, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
+        return Refusal(Action.REJECT_LINES, explanation, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
     if error.status == _CONTENT_TOO_LARGE:
-        return Refusal(Action.SEND_FEWER, text, reason_if_single=str(error))
+        return Refusal(Action.SEND_FEWER, explanation, reason_if_single=str(error))
     if error.status == _BAD_REQUEST and any(each.get("field") == "body" for each in error.errors):
         # The body may also have been damaged on the way, so a single message is not rejected for it.
-        return Refusal(Action.SEND_FEWER, text)
-    return Refusal(Action.HOLD_CONNECTION, text)
+        return Refusal(Action.SEND_FEWER, explanation)
+    return Refusal(Action.HOLD_CONNECTION, explanation)
 
 
 def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:

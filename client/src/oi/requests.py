@@ -34,16 +34,16 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.Pr
 _REDIRECTS, _ERRORS = 300, 400
 
 
-def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: bool) -> dict[str, str]:
+def build_request_headers(token: str, extra_headers: Mapping[str, str] | None, *, is_append: bool) -> dict[str, str]:
     """Build the HTTP headers of a request.
 
     Args:
         token: JWT or API key; empty for none.
-        headers: further headers of the request.
+        extra_headers: further headers of the request.
         is_append: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
             which the service recognises a repetition.
     """
-    built = dict(headers or {})
+    built = dict(extra_headers or {})
     if token:
         built["Authorization"] = f"Bearer {token}"
     if is_append:
@@ -51,7 +51,7 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: b
     return built
 
 
-def build_condition(etag: str | None) -> dict[str, str]:
+def build_if_match_header(etag: str | None) -> dict[str, str]:
     """Build the header with which a change is made only if the item still has an ETag; empty for None."""
     return {} if etag is None else {"If-Match": etag}
 
@@ -68,14 +68,14 @@ def build_proxy_error(cause: Exception) -> UnreachableError:
     return UnreachableError("The proxy URL in the environment variables is invalid")
 
 
-def build_signed_request(client: httpx.AsyncClient | httpx.Client, url: str) -> httpx.Request:
+def build_signed_link_request(client: httpx.AsyncClient | httpx.Client, signed_url: str) -> httpx.Request:
     """Build the request for a file by a signed link; the log of the HTTP library does not contain the signature.
 
     Args:
         client: HTTP client that will send the request.
-        url: signed link, whose query is secret.
+        signed_url: signed link, whose query is secret.
     """
-    request = client.build_request("GET", url)
+    request = client.build_request("GET", signed_url)
     request.url = _SignedLink(request.url)
     return request
 
@@ -132,8 +132,8 @@ def has_failed_before_sending(cause: httpx.RequestError) -> bool:
     return isinstance(cause, _UNSENT)
 
 
-def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
-    """Convert the error of a request's last attempt, because one of the attempts may have made the requested change.
+def find_error_of_uncertain_change(method: str, headers: Mapping[str, str], last_error: ApiError) -> ApiError | None:
+    """Return the error for a request that failed although one of its attempts may have made the requested change.
 
     The reply to an attempt was lost, or was an error that can occur after the change. An earlier attempt can cause the
     last error. For example, if the ETag no longer matches, either the earlier attempt or another caller changed the
@@ -142,17 +142,17 @@ def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str],
     Args:
         method: HTTP method of the request.
         headers: headers of the request.
-        error: error of the last attempt.
+        last_error: error of the last attempt.
 
     Returns:
         None if the request was an unconditional deletion and the item no longer exists. The same error if it proves
         that no attempt made the change, or if the service itself does not know the outcome. Else an `UnreachableError`,
         because the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
     """
-    if _is_proof_of_no_change(method, error):
-        error.is_outcome_unknown = False
-        return error
-    is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
+    if _is_proof_of_no_change(method, last_error):
+        last_error.is_outcome_unknown = False
+        return last_error
+    is_missing = isinstance(last_error, NotFoundError) and last_error.code not in {"", _ROUTE_NOT_FOUND}
     # With a condition, the first attempt may have been refused, and another caller may have deleted the item.
     if method == "DELETE" and is_missing and "If-Match" not in httpx.Headers(headers):
         return None
@@ -162,27 +162,27 @@ def interpret_error_of_uncertain_change(method: str, headers: Mapping[str, str],
         # A POST can also be a query.
         else "If the request changes data, the change may have been made."
     )
-    if is_outcome_uncertain(error):
-        error.add_note(outcome)
-        return error
+    if is_outcome_uncertain(last_error):
+        last_error.add_note(outcome)
+        return last_error
     unknown = UnreachableError(
-        f"The outcome of a {method} request is unknown. {outcome} Error of the last attempt: {error}"
+        f"The outcome of a {method} request is unknown. {outcome} Error of the last attempt: {last_error}"
     )
     unknown.is_outcome_unknown = True
     return unknown
 
 
-def _is_proof_of_no_change(method: str, error: ApiError) -> bool:
+def _is_proof_of_no_change(method: str, last_error: ApiError) -> bool:
     """Return whether an error of the last attempt shows that no attempt made the change."""
     if method in {"PUT", "DELETE"}:
         # The body of a PUT can contain properties that the service sets, such as `etag`. After the change they are not
         # those of the stored item, so the repetition gets 400.
-        return error.status in _CERTAIN or (method == "DELETE" and error.status == _BAD_REQUEST)
-    if error.code in {_KEY_IN_USE, _KEY_REUSED}:
+        return last_error.status in _CERTAIN or (method == "DELETE" and last_error.status == _BAD_REQUEST)
+    if last_error.code in {_KEY_IN_USE, _KEY_REUSED}:
         # The service has received an earlier attempt, whose outcome these errors do not tell.
         return False
     # The client repeats a POST only if the service, whose errors have codes, recognises the repetition.
-    return bool(error.code) and error.status not in _UNRECOGNISED and error.status < _SERVER_ERRORS
+    return bool(last_error.code) and last_error.status not in _UNRECOGNISED and last_error.status < _SERVER_ERRORS
 
 
 def find_error(response: httpx.Response) -> ApiError | None:
@@ -195,7 +195,7 @@ def find_error(response: httpx.Response) -> ApiError | None:
             _format_url_without_secrets(url) for url in (response.url, response.headers.get("location", ""))
         )
         return build_api_error(
-            response.status_code, {}, fallback=f"{source} redirects to {target}; use the address of the service."
+            response.status_code, {}, fallback_detail=f"{source} redirects to {target}; use the address of the service."
         )
     problem: Any = {}
     if "json" in response.headers.get("content-type", ""):
@@ -208,7 +208,7 @@ def find_error(response: httpx.Response) -> ApiError | None:
         response.status_code,
         problem if isinstance(problem, dict) else {},
         retry_after=float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None,
-        fallback=f"The service replied {response.status_code} {response.reason_phrase}.",
+        fallback_detail=f"The service replied {response.status_code} {response.reason_phrase}.",
     )
 
 
@@ -227,7 +227,7 @@ def parse_json_reply(response: httpx.Response) -> Any:
         raise ApiError(response.status_code, "", detail) from None
 
 
-def require_used_parameters(response: httpx.Response) -> None:
+def require_no_ignored_parameters(response: httpx.Response) -> None:
     """Check that the service has used all query parameters of a request for audit records.
 
     The audit log ignores a parameter with an invalid value, such as a date that does not exist, and names it in a
@@ -243,8 +243,8 @@ def require_used_parameters(response: httpx.Response) -> None:
         raise InvalidRequestError(response.status_code, "", detail, problem={"errors": errors})
 
 
-def require_accepted(response: httpx.Response, count: int) -> None:
-    """Check that the service has accepted all ``count`` telemetry messages of a request.
+def require_messages_accepted(response: httpx.Response, message_count: int) -> None:
+    """Check that the service has accepted all ``message_count`` telemetry messages of a request.
 
     A proxy before the service can reply with a success of its own, such as a page about maintenance.
 
@@ -252,8 +252,15 @@ def require_accepted(response: httpx.Response, count: int) -> None:
         ApiError: the reply does not confirm the messages.
     """
     body = parse_json_reply(response)
-    if response.status_code != httpx.codes.ACCEPTED or not isinstance(body, dict) or body.get("accepted") != count:
-        detail = f"The reply {response.status_code} does not confirm {count:,} messages. Is another server answering?"
+    if (
+        response.status_code != httpx.codes.ACCEPTED
+        or not isinstance(body, dict)
+        or body.get("accepted") != message_count
+    ):
+        detail = (
+            f"The reply {response.status_code} does not confirm {message_count:,} messages. "
+            "Is another server answering?"
+        )
         raise ApiError(response.status_code, "", detail)
 
 
@@ -268,19 +275,19 @@ def _format_url_without_secrets(url: httpx.URL | str) -> str:
         return "another address"
 
 
-def find_retry_delay(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:
+def find_retry_delay_seconds(error: ApiError, attempts_so_far: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:
     """Return the seconds to wait before the next attempt; None if the request must not be repeated.
 
     Args:
         error: error of the last attempt.
-        attempt: number of attempts so far.
+        attempts_so_far: number of attempts so far.
         max_attempts: maximum number of attempts of the request.
     """
     # A 504 is not repeated: the service may still work on the request, for instance on a query.
     is_bad_gateway = error.status == _BAD_GATEWAY and not error.code
     is_temporary = not error.status or error.status in _REPEATED or error.code == _KEY_IN_USE or is_bad_gateway
-    if attempt >= max_attempts or not is_temporary:
+    if attempts_so_far >= max_attempts or not is_temporary:
         return None
     if error.retry_after is None:
-        return float(min(MAX_WAIT_SECONDS, 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)))
+        return float(min(MAX_WAIT_SECONDS, 2.0 ** (attempts_so_far - 1) * random.uniform(0.5, 1.0)))
     return error.retry_after if error.retry_after <= MAX_WAIT_SECONDS else None

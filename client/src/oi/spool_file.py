@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oi.batches import MAX_BYTES, split_into_batches
 
@@ -49,6 +49,30 @@ class RefusedMessage:
     reason: str
 
 
+class SpooledLine(NamedTuple):
+    """Message that still has to be sent.
+
+    Attributes:
+        row_id: id of its row in the spool file.
+        line: the message as NDJSON line.
+    """
+
+    row_id: int
+    line: bytes
+
+
+class SpoolBatch(NamedTuple):
+    """Messages of one data connection for one request, oldest first.
+
+    Attributes:
+        lookup: short name of the connection.
+        rows: the messages; empty if no message is stored.
+    """
+
+    lookup: str
+    rows: list[SpooledLine]
+
+
 class SpoolFile:
     """SQLite file of telemetry messages, in the order in which they were added.
 
@@ -63,7 +87,7 @@ class SpoolFile:
         # A database connection has one transaction, and reads in it see rows that are not committed.
         self._lock = threading.Lock()
         self._database.execute("PRAGMA journal_mode = WAL")
-        # A message is on disk when `add` returns, also after a power failure.
+        # A message is on disk when `append_lines` returns, also after a power failure.
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(_SCHEMA)
 
@@ -72,20 +96,17 @@ class SpoolFile:
         with self._lock:
             self._database.close()
 
-    def add(self, lookup: str, lines: Sequence[bytes]) -> None:
+    def append_lines(self, lookup: str, lines: Sequence[bytes]) -> None:
         """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns."""
         with self._open_transaction():
             self._database.executemany(
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
 
-    def read_batch(
-        self, excluded_lookups: Collection[str] = (), max_bytes: int = MAX_BYTES
-    ) -> tuple[str, list[tuple[int, bytes]]]:
+    def read_oldest_batch(self, excluded_lookups: Collection[str] = (), max_bytes: int = MAX_BYTES) -> SpoolBatch:
         """Return the oldest messages of the connection to which the oldest stored message belongs, for one request.
 
-        The result is the short name of the connection, and pairs of row id and message (NDJSON line), oldest first.
-        Both are empty if no message is stored.
+        Return an empty batch if no message is stored.
 
         Args:
             excluded_lookups: connections whose messages are left out.
@@ -95,30 +116,30 @@ class SpoolFile:
         with self._lock:
             first = self._database.execute(_OLDEST_LOOKUP.format(marks=marks), tuple(excluded_lookups)).fetchone()
             if first is None:
-                return "", []
+                return SpoolBatch("", [])
             ids: list[int] = []
             # Rows are read one by one, because the messages of 5,000 rows can have 1.3 GB.
             with closing(
                 self._database.execute("SELECT id, line FROM message WHERE lookup = ? ORDER BY id", first)
             ) as rows:
-                batch = next(split_into_batches(_iterate_lines(rows, ids), max_bytes), [])
-        return first[0], list(zip(ids, batch, strict=False))
+                batch = next(split_into_batches(_iterate_lines_and_collect_ids(rows, ids), max_bytes), [])
+        return SpoolBatch(first[0], [SpooledLine(*pair) for pair in zip(ids, batch, strict=False)])
 
-    def remove(self, ids: Sequence[int]) -> None:
+    def remove_accepted(self, row_ids: Sequence[int]) -> None:
         """Remove the messages with these row ids, because the service has accepted them."""
         with self._open_transaction():
-            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
+            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in row_ids))
 
-    def mark_refused(self, reasons: Mapping[int, str]) -> None:
+    def mark_refused(self, reasons_by_row_id: Mapping[int, str]) -> None:
         """Mark messages as refused by the service, so that they are not sent again.
 
         Args:
-            reasons: the service's description of the error in each message, by row id of the message.
+            reasons_by_row_id: the service's description of the error in each message, by row id of the message.
         """
         copy = "INSERT INTO refused (lookup, line, reason) SELECT lookup, line, ? FROM message WHERE id = ?"
         with self._open_transaction():
-            self._database.executemany(copy, ((reason, each) for each, reason in reasons.items()))
-            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in reasons))
+            self._database.executemany(copy, ((reason, each) for each, reason in reasons_by_row_id.items()))
+            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in reasons_by_row_id))
 
     def list_refused(self) -> list[RefusedMessage]:
         """Return the messages that the service has refused, oldest first."""
@@ -126,10 +147,10 @@ class SpoolFile:
             rows = self._database.execute("SELECT id, lookup, line, reason FROM refused ORDER BY id").fetchall()
         return [RefusedMessage(number, lookup, json.loads(line), reason) for number, lookup, line, reason in rows]
 
-    def remove_refused(self, ids: Sequence[int]) -> None:
+    def remove_refused(self, row_ids: Sequence[int]) -> None:
         """Remove refused messages by their ids."""
         with self._open_transaction():
-            self._database.executemany("DELETE FROM refused WHERE id = ?", ((each,) for each in ids))
+            self._database.executemany("DELETE FROM refused WHERE id = ?", ((each,) for each in row_ids))
 
     def __len__(self) -> int:
         """Return the number of messages that still have to be sent."""
@@ -149,8 +170,8 @@ class SpoolFile:
             self._database.execute("COMMIT")
 
 
-def _iterate_lines(rows: Iterable[tuple[int, bytes]], ids: list[int]) -> Iterator[bytes]:
+def _iterate_lines_and_collect_ids(rows: Iterable[tuple[int, bytes]], collected_ids: list[int]) -> Iterator[bytes]:
     """Yield the messages of rows, and append the id of each row to a list."""
     for number, line in rows:
-        ids.append(number)
+        collected_ids.append(number)
         yield line

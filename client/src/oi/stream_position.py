@@ -46,7 +46,7 @@ class StreamPosition:
             self._start = _format_in_utc(start)
         return self._start
 
-    def record_opening(self) -> None:
+    def record_connection_opened(self) -> None:
         """Record that a connection was opened with the start time that `find_start_time` returned last.
 
         A missing start time is set to now; if the connection is lost before the first message, none is missed.
@@ -105,16 +105,16 @@ class _Replay:
         self._newest = start
         self._progressed = opened
 
-    def record_message(self, measured: datetime, received: datetime) -> None:
+    def record_message(self, measured_at: datetime, received_at: datetime) -> None:
         """Record a message that was received during the replay or after it."""
-        if self._start < measured < min(self._opened, received - _OVERLAP):
+        if self._start < measured_at < min(self._opened, received_at - _OVERLAP):
             # A live message that arrives late looks like a replayed one; the next replayed one sets the position back.
-            self.position = max(self._start, measured - _OVERLAP)
-            if measured > self._newest:
-                self._newest, self._progressed = measured, received
+            self.position = max(self._start, measured_at - _OVERLAP)
+            if measured_at > self._newest:
+                self._newest, self._progressed = measured_at, received_at
 
     def has_ended(self, now: datetime) -> bool:
-        """Return whether the replay had made no progress for so long at a time that it must have ended before."""
+        """Return whether the replay has made no progress for so long until ``now`` that it must have ended."""
         return now - self._progressed > _MAX_REPLAY_PAUSE
 
 

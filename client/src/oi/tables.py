@@ -28,7 +28,7 @@ def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, A
         rows: rows as dictionaries of values by column name.
     """
     arrays = [
-        pa.array([_convert_cell(row.get(each.name), each.type) for row in rows], _get_arrow_type(each))
+        pa.array([_convert_cell_for_arrow(row.get(each.name), each.type) for row in rows], _get_arrow_type(each))
         for each in columns
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema([(each.name, _get_arrow_type(each)) for each in columns]))
@@ -38,7 +38,7 @@ def _get_arrow_type(column: "Column") -> pa.DataType:
     return _TYPES.get(column.type, pa.string())
 
 
-def _convert_cell(value: Any, kusto_type: str) -> Any:
+def _convert_cell_for_arrow(value: Any, kusto_type: str) -> Any:
     if value is None:
         return None
     if kusto_type == "datetime":

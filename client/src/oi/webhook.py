@@ -37,9 +37,11 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
         ...
         oi.errors.WebhookError: the request has no header webhook-id
     """
-    key = _decode_secret(secret)
+    key = _decode_webhook_secret(secret)
     named = {name.lower(): value for name, value in headers.items()}
-    identity, sent, signatures = (_get_header(named, f"webhook-{name}") for name in ("id", "timestamp", "signature"))
+    identity, sent, signatures = (
+        _require_header(named, f"webhook-{name}") for name in ("id", "timestamp", "signature")
+    )
     # Python refuses to convert very long texts to numbers.
     if not (sent.isascii() and sent.isdigit() and len(sent) <= _MOST_TIMESTAMP_DIGITS):
         raise WebhookError("the header webhook-timestamp is not a number of seconds")
@@ -55,7 +57,7 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
     return json.loads(content)
 
 
-def _get_header(headers: Mapping[str, str], name: str) -> str:
+def _require_header(headers: Mapping[str, str], name: str) -> str:
     value = headers.get(name, "")
     if not value:
         raise WebhookError(f"the request has no header {name}")
@@ -67,7 +69,7 @@ def _encode_header_text(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def _decode_secret(secret: str) -> bytes:
+def _decode_webhook_secret(secret: str) -> bytes:
     try:
         decoded = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except ValueError:

@@ -75,7 +75,7 @@ class Extension(Protocol):
         """SQL statements that create DuckDB macros for the generated SQL; they run before the database is locked."""
         ...
 
-    def install_extension(self) -> None:
+    def install_into_translator(self) -> None:
         """Add the module's operators or functions to the translator library; called once in each translator process."""
         ...
 

@@ -9,18 +9,18 @@ A window without events has no row. Distinct counts are exact, whereas Data Expl
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import Substitute
-from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_exists
+from emulators.kusto.extensions.pipeline import ExpressionReplacer
+from emulators.kusto.extensions.plugins import PluginParser, add_plugin, check_column_exists
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
-from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
-from emulators.kusto.extensions.tree import get_source_position
+from emulators.kusto.extensions.sql import NamePrefix, Sql, quote_name, quote_text, render_expression
+from emulators.kusto.extensions.tree import ParseNode, get_line_and_column
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 _NOT_ON_A_TIMELINE = ("string", "bool")
@@ -53,11 +53,11 @@ class TimelinePlugin(UnorderedOutputOperator):
     constants: tuple[ir.Expr, ...]
     dimensions: tuple[str, ...]
 
-    def replace_expressions(self, substitute: Substitute) -> "TimelinePlugin":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "TimelinePlugin":
         """Return a copy of the plugin with ``substitute`` applied to its constants, which are its only expressions."""
         return dataclasses.replace(self, constants=tuple(map(substitute, self.constants)))
 
-    def check_columns(self, input_columns: Sequence[str]) -> None:
+    def check_columns_exist(self, input_columns: Sequence[str]) -> None:
         """Check that all columns to which the plugin refers exist.
 
         Raises:
@@ -66,11 +66,11 @@ class TimelinePlugin(UnorderedOutputOperator):
         for name in (*self.columns, *self.dimensions):
             check_column_exists(name, input_columns)
 
-    def render_constants(self) -> list[str]:
+    def render_constants(self) -> list[Sql]:
         """Return the SQL of each constant."""
         return [f"({render_expression(each)})" for each in self.constants]
 
-    def render_window_number(self, begin: str, size: str) -> str:
+    def render_window_number(self, begin: Sql, size: Sql) -> Sql:
         """Return SQL for the number of the window that contains a row's value in the timeline column.
 
         ``begin`` (the start of window 0) and ``size`` are SQL, too.
@@ -78,54 +78,58 @@ class TimelinePlugin(UnorderedOutputOperator):
         message = quote_text(f"kql:SEM0100:evaluate {self.plugin}(): the size of a window must be positive")
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
 
-    def render_dimension_columns(self) -> str:
+    def render_dimension_columns(self) -> Sql:
         """Return SQL for the dimension columns, each with a comma before it."""
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
 
-def parse_timeline_plugin_arguments(
-    plugin: str, node: Any, arguments: Sequence[Any], column_count: int, constant_counts: Collection[int]
+def parse_timeline_plugin_fields(
+    plugin_name: str,
+    node: ParseNode,
+    arguments: Sequence[ParseNode],
+    column_count: int,
+    allowed_constant_counts: Collection[int],
 ) -> Mapping[str, Any]:
     """Return the fields of a `TimelinePlugin` from the arguments of a plugin call.
 
     Args:
-        plugin: name of the plugin.
+        plugin_name: name of the plugin.
         node: parse tree node of the operator, for positions.
         arguments: parse tree nodes of the arguments.
         column_count: number of columns before the constants.
-        constant_counts: accepted numbers of constants. Dimension columns may follow only if the number of
+        allowed_constant_counts: accepted numbers of constants. Dimension columns may follow only if the number of
             constants is the largest of these.
 
     Raises:
         QueryError: the number or the form of the arguments is wrong.
     """
-    position = get_source_position(node)
+    position = get_line_and_column(node)
     if any(find_argument_name(each) for each in arguments):
-        raise semantic_error(f"evaluate {plugin}() does not accept named arguments", position=position)
+        raise semantic_error(f"evaluate {plugin_name}() does not accept named arguments", position=position)
     lowered = [reader.lower_expr(each) for each in arguments]
-    most = max(constant_counts)
+    most = max(allowed_constant_counts)
     count = most if len(lowered) >= column_count + most else len(lowered) - column_count
-    if count not in constant_counts:
+    if count not in allowed_constant_counts:
         raise semantic_error(
-            f"evaluate {plugin}() requires {column_count} columns and "
-            f"{' or '.join(map(str, sorted(constant_counts)))} constants",
+            f"evaluate {plugin_name}() requires {column_count} columns and "
+            f"{' or '.join(map(str, sorted(allowed_constant_counts)))} constants",
             inner="SEM0219",
             position=position,
         )
     names = [*lowered[:column_count], *lowered[column_count + count :]]
     if not all(isinstance(each, ir.ColumnRef) for each in names):
         raise semantic_error(
-            f"evaluate {plugin}(): the first {column_count} arguments and the dimensions must be columns",
+            f"evaluate {plugin_name}(): the first {column_count} arguments and the dimensions must be columns",
             position=position,
         )
     given = lowered[column_count : column_count + count]
     if any(isinstance(each, ir.Literal) and each.kind in _NOT_ON_A_TIMELINE for each in given):
         raise semantic_error(
-            f"evaluate {plugin}(): the constants must be numbers, datetimes or timespans", position=position
+            f"evaluate {plugin_name}(): the constants must be numbers, datetimes or timespans", position=position
         )
     found = [each.name for each in names]
     return {
-        "plugin": plugin,
+        "plugin": plugin_name,
         "columns": tuple(found[:column_count]),
         "constants": tuple(given),
         "dimensions": tuple(found[column_count:]),
@@ -142,45 +146,60 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 
+class RangeSql(NamedTuple):
+    """SQL of the range that a plugin analyses.
+
+    Attributes:
+        begin: start of the range.
+        end: end of the range.
+        constants: other constants of the plugin, such as the size of a window.
+    """
+
+    begin: Sql
+    end: Sql
+    constants: list[Sql]
+
+
 @dataclasses.dataclass(frozen=True)
 class ActivityPlugin(TimelinePlugin):
     """Plugin that returns one row for each time window and combination of dimension values."""
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that yields one row for each window, in the order of time."""
-        self.check_columns(input_columns)
-        prefix = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
+        self.check_columns_exist(input_columns)
+        prefix = choose_unused_prefix([*input_columns, *self.infer_output_columns(input_columns)])
         return _PLUGINS[self.plugin].render(self, input_sql, prefix)
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column, dimensions and results."""
         del input_columns
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
-    def render_begin_end_and_constants(self, input_sql: str) -> tuple[str, str, list[str]]:
-        """Return SQL for the start of the analysed range, for its end, and for each other constant of the plugin."""
+    def render_range_and_constants(self, input_sql: Sql) -> RangeSql:
+        """Return SQL for the range that the plugin analyses, and for the plugin's other constants."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
-            return constants[0], constants[1], constants[2:]
+            return RangeSql(constants[0], constants[1], constants[2:])
         time, size = quote_name(self.columns[1]), constants[0]
         first = f"kql_axis((SELECT min({time}) FROM {input_sql}))"  # noqa: S608  quoted names
         begin = f"make_timestamp(CAST(floor({first} / kql_axis({size})) * kql_axis({size}) AS BIGINT))"
-        return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
+        return RangeSql(begin, f"(SELECT max({time}) FROM {input_sql})", constants)  # noqa: S608
 
-    def render_event_counts(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
+    def render_event_counts(self, input_sql: Sql, prefix: NamePrefix, begin_and_end: tuple[Sql, Sql], size: Sql) -> Sql:
         """Render SQL that yields the number of events for each window, id and combination of dimension values.
 
-        Only events between the two ``bounds`` count. ``bounds`` and ``size`` (the size of a window) are SQL. ``prefix``
-        begins the names of the result columns.
+        Only events between ``begin_and_end`` count. ``size`` is the size of a window. The names of the result columns
+        start with ``prefix``.
         """
         name, time = map(quote_name, self.columns)
         return (
-            f"(SELECT {self.render_window_number(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
+            f"(SELECT {self.render_window_number(begin_and_end[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
             f"{prefix}i{self.render_dimension_columns()}, "
-            f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
+            f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {begin_and_end[0]} AND "
+            f"{begin_and_end[1]} GROUP BY ALL)"
         )
 
-    def render_result_query(self, begin: str, size: str, prefix: str, values: Sequence[str], source: str) -> str:
+    def render_result_query(self, begin: Sql, size: Sql, prefix: NamePrefix, values: Sequence[Sql], source: Sql) -> Sql:
         """Render SQL that yields the start of each window, its dimensions and the results.
 
         Args:
@@ -198,8 +217,8 @@ class ActivityPlugin(TimelinePlugin):
         )
 
 
-def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (lookback, size) = plugin.render_begin_end_and_constants(input_sql)
+def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
+    begin, end, (lookback, size) = plugin.render_range_and_constants(input_sql)
     counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
     counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
     grouped = f"(SELECT {prefix}w{plugin.render_dimension_columns()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
@@ -207,13 +226,17 @@ def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix
 
 
 def _render_event_counts_in_lookback(
-    plugin: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
-) -> str:
+    plugin: ActivityPlugin,
+    input_sql: Sql,
+    prefix: NamePrefix,
+    begin_and_end: tuple[Sql, Sql],
+    lookback_and_window_size: tuple[Sql, Sql],
+) -> Sql:
     """Render SQL that yields each group of events once for every window whose lookback period includes the group.
 
-    ``bounds`` are the start and end of the range, ``sizes`` the lengths of the lookback period and of a window.
+    ``begin_and_end`` are the start and end of the range.
     """
-    (begin, end), (lookback, size) = bounds, sizes
+    (begin, end), (lookback, size) = begin_and_end, lookback_and_window_size
     events = plugin.render_event_counts(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
         plugin.render_window_number(f"({begin} - {lookback})", size), plugin.render_window_number(begin, size)
     )
@@ -223,8 +246,8 @@ def _render_event_counts_in_lookback(
     return f"(SELECT * EXCLUDE ({prefix}w), {prefix}w AS {prefix}o, {windows} AS {prefix}w FROM {events})"  # noqa: S608
 
 
-def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_begin_end_and_constants(input_sql)
+def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
+    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimension_columns()
     events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
@@ -241,8 +264,8 @@ def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, pref
     )
 
 
-def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_begin_end_and_constants(input_sql)
+def _render_activity_metrics(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
+    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimension_columns()
     events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     returned = (
@@ -266,8 +289,8 @@ def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str
     return plugin.render_result_query(begin, size, prefix, values, source)
 
 
-def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (inner, outer) = plugin.render_begin_end_and_constants(input_sql)
+def _render_activity_engagement(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
+    begin, end, (inner, outer) = plugin.render_range_and_constants(input_sql)
     counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
     counts = (
         f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
@@ -279,9 +302,9 @@ def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: 
     )
 
 
-def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+def _render_active_users_count(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
     """Render SQL that counts the ids with at least the required number of active periods in the lookback time."""
-    begin, end, (lookback, period, least, size) = plugin.render_begin_end_and_constants(input_sql)
+    begin, end, (lookback, period, least, size) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimension_columns()
     name, time = map(quote_name, plugin.columns)
     rows = (
@@ -303,12 +326,12 @@ def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: s
     return plugin.render_result_query(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
-def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+def _render_session_counts(plugin: ActivityPlugin, input_sql: Sql, prefix: NamePrefix) -> Sql:
     """Render SQL that counts the sessions with an event in each window.
 
     A pause that is longer than the lookback time ends a session.
     """
-    begin, end, (size, lookback) = plugin.render_begin_end_and_constants(input_sql)
+    begin, end, (size, lookback) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimension_columns()
     name, time = map(quote_name, plugin.columns)
     over = f"OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x)"
@@ -339,7 +362,7 @@ class _Definition:
 
     constants: tuple[int, ...]
     results: tuple[str, ...]
-    render: Callable[[ActivityPlugin, str, str], str]
+    render: Callable[[ActivityPlugin, Sql, str], Sql]
 
 
 _PLUGINS = {
@@ -358,16 +381,20 @@ _PLUGINS = {
 }
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the plugins of this module to the operator ``evaluate``."""
     for name in _PLUGINS:
         add_plugin(name, _build_activity_parser(name))
 
 
-def _build_activity_parser(name: str) -> Plugin:
-    def parse_plugin(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-        if clause is not None:
-            raise unsupported_error(f"evaluate {name} with an output schema", position=get_source_position(node))
-        return ActivityPlugin(**parse_timeline_plugin_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
+def _build_activity_parser(plugin_name: str) -> PluginParser:
+    def parse_plugin_call(
+        node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
+    ) -> ir.Operator:
+        if schema_clause is not None:
+            raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=get_line_and_column(node))
+        return ActivityPlugin(
+            **parse_timeline_plugin_fields(plugin_name, node, arguments, 2, _PLUGINS[plugin_name].constants)
+        )
 
-    return parse_plugin
+    return parse_plugin_call

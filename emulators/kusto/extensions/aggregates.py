@@ -16,7 +16,9 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.sql import Sql
 from emulators.kusto.extensions.tabular import DistinctRows, TakeRows
+from emulators.kusto.extensions.tree import IrNode
 
 ORDER_COLUMN = '"_kqlorder"'
 ORDER_SENSITIVE = frozenset({"make_list", "make_list_if", "make_list_with_nulls", "makelist"})
@@ -128,16 +130,16 @@ class OrderedSummarize(ir.Summarize):
     """Query operator ``summarize`` over sorted rows; lists, as from ``make_list``, keep the order of the rows."""
 
 
-def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def convert_query(*args: Any) -> ir.Query:
-        query = library_function(*args)
-        _replace_summarize_over_sorted_rows(query, {}, set())
+def _patch_query_conversion_to_keep_list_order(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_query_keeping_list_order(kql_text: str, *library_arguments: Any) -> ir.Query:
+        query = library_function(kql_text, *library_arguments)
+        _replace_summarize_and_test_if_sorted(query, {}, set())
         return query
 
-    return convert_query
+    return convert_query_keeping_list_order
 
 
-def _replace_summarize_over_sorted_rows(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
+def _replace_summarize_and_test_if_sorted(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
     """Replace each ``summarize`` over sorted rows in a query and its subqueries by an `OrderedSummarize`.
 
     Args:
@@ -150,9 +152,9 @@ def _replace_summarize_over_sorted_rows(query: ir.Query, sorted_lets: Mapping[st
     """
     known = dict(sorted_lets)
     for name, bound in query.lets:
-        known[name] = isinstance(bound, ir.Query) and _replace_summarize_over_sorted_rows(bound, known, seen_ids)
+        known[name] = isinstance(bound, ir.Query) and _replace_summarize_and_test_if_sorted(bound, known, seen_ids)
     for inner in _iterate_nested_queries((query.source, query.operators), seen_ids):
-        _replace_summarize_over_sorted_rows(inner, known, seen_ids)
+        _replace_summarize_and_test_if_sorted(inner, known, seen_ids)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):
@@ -173,11 +175,11 @@ def is_order_sensitive(op: ir.Summarize) -> bool:
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
 
-def _iterate_nested_queries(root: object, seen_ids: set[int]) -> Iterator[ir.Query]:
+def _iterate_nested_queries(root: IrNode, seen_ids: set[int]) -> Iterator[ir.Query]:
     return (node for node in _iterate_nodes(root, seen_ids) if isinstance(node, ir.Query))
 
 
-def _iterate_nodes(root: object, seen_ids: set[int]) -> Iterator[object]:
+def _iterate_nodes(root: IrNode, seen_ids: set[int]) -> Iterator[IrNode]:
     """Yield each node of a query's intermediate representation once; yield subqueries without their inner nodes."""
     stack: list[object] = [root]
     while stack:
@@ -207,7 +209,7 @@ class ListAggregate(AggregateSpec):
     distinct: bool = False
     nulls: bool = False
 
-    def render(self, args: list[str]) -> str:
+    def render(self, args: list[Sql]) -> Sql:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         max_arguments = (self.size if self.size is not None else self.predicate or 0) + 1
         if not (self.predicate or 0) < len(args) <= max_arguments:
@@ -222,7 +224,7 @@ class ListAggregate(AggregateSpec):
         # The result is cut after arrays are flattened.
         return f"kql_set({listed}, {limit})" if self.distinct else f"kql_flat_list({listed}, {limit})"
 
-    def _render_list_of_elements(self, args: list[str]) -> str:
+    def _render_list_of_elements(self, args: list[Sql]) -> Sql:
         conditions = [] if self.nulls else [f"{args[0]} IS NOT NULL"]
         if self.predicate is not None:
             conditions.append(args[self.predicate])
@@ -240,7 +242,7 @@ class BagAggregate(AggregateSpec):
 
     conditional: bool = False
 
-    def render(self, args: list[str]) -> str:
+    def render(self, args: list[Sql]) -> Sql:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         if len(args) != 1 + self.conditional:
             raise ValueError(f"{self.name}() does not accept a maximum size")
@@ -249,7 +251,7 @@ class BagAggregate(AggregateSpec):
         return f"kql_bag(coalesce(list({parsed}) FILTER (WHERE {where}), []))"
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the aggregates to the translator library; make ``make_list`` preserve the order of sorted rows."""
     for name, sql, arity in _PLAIN:
         _register_aggregate(AggregateSpec(name, sql, (arity,)))
@@ -265,44 +267,46 @@ def install_extension() -> None:
     _register_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _install_paths_into_aggregate_results()
-    replace_attribute(translate, "render_summarize", _patch_render_summarize)
-    replace_attribute(lower, "_lower", _patch_convert_query)
+    _install_support_for_aggregate_paths()
+    replace_attribute(translate, "render_summarize", _patch_summarize_to_order_lists)
+    replace_attribute(lower, "_lower", _patch_query_conversion_to_keep_list_order)
 
 
 def _register_aggregate(spec: AggregateSpec) -> None:
     AGGREGATE_FUNCTIONS[spec.name] = spec
 
 
-def _patch_render_summarize(library_function: Callable[..., str]) -> Callable[..., str]:
-    def render_summarize(op: ir.Summarize, input_sql: str, input_columns: list[str] | None = None) -> str:
+def _patch_summarize_to_order_lists(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    def render_summarize_with_ordered_lists(
+        op: ir.Summarize, input_sql: Sql, input_columns: list[str] | None = None
+    ) -> Sql:
         if not isinstance(op, OrderedSummarize):
             return library_function(op, input_sql, input_columns)
         with _ORDERED.bound(True):
             numbered = f"(SELECT *, row_number() OVER () AS {ORDER_COLUMN} FROM {input_sql})"  # noqa: S608  a stage's name
             return library_function(op, numbered, input_columns)
 
-    return render_summarize
+    return render_summarize_with_ordered_lists
 
 
-def _install_paths_into_aggregate_results() -> None:
+def _install_support_for_aggregate_paths() -> None:
     """Make ``summarize`` accept a path into an aggregate's result, as in ``make_list(x)[0]`` or ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 
-    def lift_aggregates(expr: ir.Expr, *, depth: int = 0) -> tuple[ir.Expr, int]:
+    def replace_aggregates_by_sql_and_count(expr: ir.Expr, *, depth: int = 0) -> tuple[ir.Expr, int]:
         if not isinstance(expr, ir.PathAccess):
             return default(expr, depth=depth)
-        base, found = lift_aggregates(expr.base, depth=depth)
+        base, found = replace_aggregates_by_sql_and_count(expr.base, depth=depth)
         return dataclasses.replace(expr, base=base), found
 
-    def render_aggregate(named: ir.NamedExpr) -> str:
+    def render_aggregate_or_path(named: ir.NamedExpr) -> Sql:
         if not isinstance(named.expr, ir.PathAccess):
             return render(named)
-        lifted, found = lift_aggregates(named.expr)
+        lifted, found = replace_aggregates_by_sql_and_count(named.expr)
         if not found:
             raise KqlUnsupportedError("summarize", hint="each of its expressions must contain an aggregate function")
         return translate.render_expr(lifted)
 
-    replace_attribute(translate, "_lift_aggregates", lambda _: lift_aggregates)
-    replace_attribute(translate, "render_aggregate", lambda _: render_aggregate)
+    replace_attribute(translate, "_lift_aggregates", lambda _: replace_aggregates_by_sql_and_count)
+    replace_attribute(translate, "render_aggregate", lambda _: render_aggregate_or_path)

@@ -8,27 +8,27 @@ The plugin ``pivot`` converts values to columns, and ``narrow`` converts columns
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from duckdb_kql import ir, lower, schema, translate
 
-from emulators.kusto.discovery import PLACEHOLDER_COLUMN, DataDependentOperator, map_values_to_column_names
+from emulators.kusto.discovery import PLACEHOLDER_COLUMN, DataDependentOperator, map_texts_to_column_names
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import (
+    ExpressionReplacer,
     PipelineOperator,
-    Substitute,
     add_operator,
     find_columns_of_readable_tables,
 )
 from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column_exists, read_output_schema_and_wildcard
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
-from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
+from emulators.kusto.extensions.sql import SQL_TYPES, DuckDbType, KustoType, NamePrefix, Sql, quote_name, quote_text
 from emulators.kusto.extensions.tabular import ColumnPattern
-from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_line_and_column, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
@@ -65,13 +65,13 @@ class PivotValuesDiscovery(UnorderedOutputOperator):
     column: str
     reads_input_only: ClassVar[bool] = True
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render SQL that yields the distinct values of the pivoted column; null becomes the empty string."""
         check_column_exists(self.column, input_columns)
         text = _render_pivoted_text(self.column)
         return f"SELECT DISTINCT {text} AS v FROM {input_sql} ORDER BY v"  # noqa: S608  rendered expressions
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the name of the one output column."""
         del input_columns
         return ["v"]
@@ -100,7 +100,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         """Return the query operator that lists the values of the pivoted column."""
         return PivotValuesDiscovery(self.column)
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields one row for each combination of keys.
 
         A cell without input rows contains the result of the aggregate for an empty input.
@@ -109,7 +109,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         keys = self._list_pivot_key_columns(input_columns)
         for name in keys:
             check_column_exists(name, input_columns)
-        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
+        p = choose_unused_prefix([*input_columns, *self.infer_output_columns(input_columns)])
         text = _render_pivoted_text(self.column)
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
         key_list = ", ".join(map(quote_name, keys))
@@ -125,18 +125,20 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
             self._render_pivot_output_column(name, values[name], p, typed.get(name))
             if name in values
             else quote_name(name)
-            for name in self.infer_columns(input_columns)
+            for name in self.infer_output_columns(input_columns)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
         grouping = f" GROUP BY {key_list}" if keys else ""
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _render_pivot_output_column(name: str, text: str, prefix: str, sql_type: str | None) -> str:
-        value = f"coalesce({prefix}m[{quote_text(text)}], {prefix}n)"
-        return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
+    def _render_pivot_output_column(
+        column_name: str, pivoted_value: str, prefix: NamePrefix, sql_type: DuckDbType | None
+    ) -> Sql:
+        value = f"coalesce({prefix}m[{quote_text(pivoted_value)}], {prefix}n)"
+        return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(column_name)}"
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the key columns, followed by one column for each value of the pivoted column."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
@@ -150,35 +152,35 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         keys = [name for name in input_columns if name != self.column and name not in read_columns]
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
-    def _map_output_columns_to_values(self, keys: Sequence[str]) -> dict[str, str]:
+    def _map_output_columns_to_values(self, key_columns: Sequence[str]) -> dict[str, str]:
         """Return, by output column, the value of the pivoted column to which the output column belongs."""
         if self.schema is not None:
-            return {name: name for name, _ in self.schema if name not in keys}
-        names = map_values_to_column_names((row[0] for row in self.discovery_rows), keys)
+            return {name: name for name, _ in self.schema if name not in key_columns}
+        names = map_texts_to_column_names((row[0] for row in self.discovery_rows), key_columns)
         for name in names.values():
-            if name in keys:
+            if name in key_columns:
                 raise semantic_error(
                     f"evaluate pivot(): the value '{name[:100]}' cannot become a column: another column has this name"
                 )
         return {name: value for value, name in names.items()}
 
-    def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "PivotOperator":
         """Return a copy of the plugin with ``substitute`` applied to the expressions in the aggregate."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
 
 
-def _render_pivoted_text(column: str) -> str:
+def _render_pivoted_text(column_name: str) -> Sql:
     """Return SQL for a value of the pivoted column as a string; it is empty for null."""
-    text = str(translate.render_kql_tostring(ir.ColumnRef(column)))
-    return text if infer_type(ir.ColumnRef(column)) == "string" else f"coalesce({text}, '')"
+    text = str(translate.render_kql_tostring(ir.ColumnRef(column_name)))
+    return text if infer_type(ir.ColumnRef(column_name)) == "string" else f"coalesce({text}, '')"
 
 
 @dataclasses.dataclass(frozen=True)
 class NarrowOperator(UnorderedOutputOperator):
     """Plugin ``evaluate narrow()``: returns one row for each cell of the input: row number, column name and value."""
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields row number, column name and value (as a string) of each cell."""
         values = [
             f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}"
@@ -190,50 +192,53 @@ class NarrowOperator(UnorderedOutputOperator):
         paired = f"(SELECT {row}, {pairs} AS e FROM ({numbered}))"  # noqa: S608
         return f'SELECT {row} AS "Row", e.c AS "Column", e.v AS "Value" FROM {paired}'  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the three output columns: row number, column name and value."""
         del input_columns
         return ["Row", "Column", "Value"]
 
 
-def _parse_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _parse_pivot(node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None) -> ir.Operator:
     _reject_named_arguments("pivot", arguments)
     lowered = [reader.lower_expr(each) for each in arguments]
     if not lowered or not isinstance(lowered[0], ir.ColumnRef):
         raise semantic_error(
-            "evaluate pivot(): the first argument must be a column", position=get_source_position(node)
+            "evaluate pivot(): the first argument must be a column", position=get_line_and_column(node)
         )
     aggregate: ir.Expr = ir.FunctionCall("count")
     if len(lowered) > 1 and isinstance(lowered[1], ir.FunctionCall):
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
         raise unsupported_error(
-            "evaluate pivot with an aggregate that the documentation of pivot does not list",
-            position=get_source_position(node),
+            "evaluate pivot with this aggregate",
+            f"use one of {', '.join(sorted(_PIVOTED))}",
+            position=get_line_and_column(node),
         )
     keys = []
     for each in lowered[1:]:
         if not isinstance(each, ir.ColumnRef):
             raise semantic_error(
                 "evaluate pivot(): the arguments after the aggregate must be columns",
-                position=get_source_position(node),
+                position=get_line_and_column(node),
             )
         keys.append(each.name)
-    schema, star = read_output_schema_and_wildcard(clause)
+    schema, star = read_output_schema_and_wildcard(schema_clause)
     if star:
-        raise unsupported_error("evaluate pivot with * in its output schema", position=get_source_position(node))
+        raise unsupported_error("evaluate pivot with * in its output schema", position=get_line_and_column(node))
     typed = None if schema is None else tuple((name, SQL_TYPES[kind]) for name, kind in schema)
     return PivotOperator(node.start.start, lowered[0].name, aggregate, tuple(keys), typed)
 
 
-def _reject_named_arguments(plugin: str, arguments: Sequence[Any]) -> None:
+def _reject_named_arguments(plugin_name: str, arguments: Sequence[ParseNode]) -> None:
     if any(find_argument_name(each) for each in arguments):
-        raise unsupported_error(f"evaluate {plugin} with named arguments", position=get_source_position(arguments[0]))
+        raise unsupported_error(
+            f"evaluate {plugin_name} with named arguments", position=get_line_and_column(arguments[0])
+        )
 
 
-def _parse_narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    if arguments or clause is not None:
-        raise unsupported_error("evaluate narrow with arguments", position=get_source_position(node))
+def _parse_narrow(node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None) -> ir.Operator:
+    if arguments or schema_clause is not None:
+        raise unsupported_error("evaluate narrow with arguments", position=get_line_and_column(node))
     return NarrowOperator()
 
 
@@ -247,12 +252,12 @@ class ProjectByNames(PipelineOperator):
 
     specifiers: tuple[ir.Expr, ...]
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that selects the columns."""
-        selected = ", ".join(map(quote_name, self.infer_columns(input_columns)))
+        selected = ", ".join(map(quote_name, self.infer_output_columns(input_columns)))
         return f"SELECT {selected} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that the arguments select; ignore names of columns that do not exist."""
         found: list[str] = []
         for text in (text for each in self.specifiers for text in _read_name_patterns(each)):
@@ -262,7 +267,7 @@ class ProjectByNames(PipelineOperator):
             raise unsupported_error("project-by-names that selects no column")
         return found
 
-    def replace_expressions(self, substitute: Substitute) -> "ProjectByNames":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "ProjectByNames":
         """Return a copy of the operator with ``substitute`` applied to its arguments."""
         return dataclasses.replace(self, specifiers=tuple(map(substitute, self.specifiers)))
 
@@ -286,14 +291,16 @@ def _read_name_patterns(expr: ir.Expr) -> Sequence[str]:
     return names
 
 
-def _parse_project_by_names(node: Any) -> ir.Operator | None:
+def _parse_project_by_names(node: ParseNode) -> ir.Operator | None:
     if node.getChild(0).getText() != PROJECT_BY_NAMES:
         return None
     return ProjectByNames(tuple(reader.lower_named(each).expr for each in get_child_rules(node)))
 
 
-def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_function_call(node: Any) -> ir.Expr:
+def _patch_calls_for_column_names_of(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_function_call(node: ParseNode) -> ir.Expr:
         if not node.getText().startswith("column_names_of("):
             return library_function(node)
         arguments = get_child_rules(node)[1:]
@@ -315,7 +322,7 @@ def _list_columns_of_argument_table(call: ir.FunctionCall) -> list[str]:
     return schema.output_columns(table.query, find_columns_of_readable_tables())
 
 
-def _render_column_names_array(call: ir.FunctionCall) -> str:
+def _render_column_names_array(call: ir.FunctionCall) -> Sql:
     return f"CAST({quote_text(json.dumps(_list_columns_of_argument_table(call), ensure_ascii=False))} AS JSON)"
 
 
@@ -325,7 +332,7 @@ class AssertSchema(PipelineOperator):
 
     declared: tuple[tuple[str, str], ...]
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that fails if a column does not have its declared type.
 
         The SQL checks the types in each row, so that it succeeds if the input has no rows. A column that is declared
@@ -347,29 +354,29 @@ class AssertSchema(PipelineOperator):
             return f"SELECT * FROM {input_sql}"  # noqa: S608
         return f"SELECT * FROM {input_sql} WHERE CASE {' '.join(wrong)} ELSE true END"  # noqa: S608  quoted names
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, which are also the output columns."""
         return input_columns
 
 
-def _render_type_mismatch_condition(name: str, kind: str) -> str:
+def _render_type_mismatch_condition(column_name: str, expected_type: KustoType) -> Sql:
     """Return the SQL condition that a column does not have a Kusto type."""
-    actual = f"typeof({quote_name(name)})"
-    if kind == "decimal":
+    actual = f"typeof({quote_name(column_name)})"
+    if expected_type == "decimal":
         return f"{actual} NOT LIKE 'DECIMAL%'"
-    if kind == "long":
+    if expected_type == "long":
         # DuckDB's sums of whole numbers are HUGEINT.
         return f"{actual} NOT IN ('BIGINT', 'HUGEINT')"
-    return f"{actual} <> {quote_text(SQL_TYPES[kind])}"
+    return f"{actual} <> {quote_text(SQL_TYPES[expected_type])}"
 
 
-def _parse_assert_schema(node: Any) -> ir.Operator:
+def _parse_assert_schema(node: ParseNode) -> ir.Operator:
     declared = []
     for each in list_nodes_by_rule(node, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(each)
         if kind.getText() not in {*SQL_TYPES, "decimal"}:
             raise semantic_error(
-                f"assert-schema: unknown type '{kind.getText()[:50]}'", position=get_source_position(kind)
+                f"assert-schema: unknown type '{kind.getText()[:50]}'", position=get_line_and_column(kind)
             )
         declared.append((reader.find_names(name)[0], kind.getText()))
     return AssertSchema(tuple(declared))
@@ -379,22 +386,22 @@ def _parse_assert_schema(node: Any) -> ir.Operator:
 class Consume(PipelineOperator):
     """Operator ``consume``: reads the rows of its input and returns none of them."""
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields no row."""
         del input_columns
-        return self.render_with_unknown_columns(input_sql)
+        return self.render_with_unknown_input_columns(input_sql)
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Render the operator as SQL that reads its whole input and yields no row."""
         return f"SELECT * FROM {input_sql} WHERE (SELECT count(*) FROM {input_sql}) < 0"  # noqa: S608
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``pivot``, ``narrow``, ``project-by-names``, ``column_names_of()``, ``assert-schema`` and ``consume``."""
     add_plugin("pivot", _parse_pivot)
     add_plugin("narrow", _parse_narrow)
     add_operator("ProjectOperator", _parse_project_by_names)
     add_operator("AssertSchemaOperator", _parse_assert_schema)
     add_operator("ConsumeOperator", lambda _: Consume())
-    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
+    replace_attribute(lower, "_lower_function_call", _patch_calls_for_column_names_of)
     add_custom_function("column_names_of", (1,), _render_column_names_array)

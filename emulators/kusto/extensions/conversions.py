@@ -7,11 +7,10 @@ of UnitsNet, the library that Data Explorer uses.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from duckdb_kql import ir, lower, translate
 from duckdb_kql.errors import KqlUnsupportedError
-from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
+from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
@@ -22,7 +21,8 @@ from emulators.kusto.extensions.registry import (
     read_literal_value,
 )
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.sql import DuckDbType, Sql, render_expression
+from emulators.kusto.extensions.tree import ParseNode
 
 _VALUE_MACROS: tuple[str, ...] = (
     (
@@ -45,24 +45,25 @@ _VALUE_MACROS: tuple[str, ...] = (
 )
 
 
-def _render_integer_test(value: str) -> str:
+def _render_test_for_integer_notation(json_value: Sql) -> Sql:
     """Render SQL that tests whether a JSON number is written as an integer, without a fraction or an exponent.
 
     DuckDB reads an integer of more than 64 bits as a double. Such a value must be converted to null, not to the nearest
     integer; therefore the SQL needs this test.
     """
-    return "(" + " AND ".join(f"NOT contains({value}::VARCHAR, '{mark}')" for mark in (".", "e", "E")) + ")"
+    return "(" + " AND ".join(f"NOT contains({json_value}::VARCHAR, '{mark}')" for mark in (".", "e", "E")) + ")"
 
 
-def _build_json_integer_macro(kind: str, bits: int) -> str:
+def _build_json_integer_macro(duckdb_type: DuckDbType, bits: int) -> Sql:
     """Build the SQL statement that creates a DuckDB macro to convert a JSON value to an integer."""
-    plain, real = _render_integer_test("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
+    plain, real = _render_test_for_integer_notation("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
+    name = f"kql_json_{duckdb_type.lower()}"
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
-        f"CREATE OR REPLACE MACRO kql_json_{kind.lower()}(j) AS coalesce(CASE WHEN {plain} THEN TRY_CAST(j::VARCHAR AS "
-        f"{kind}) END, CASE json_type(j) WHEN 'DOUBLE' THEN CASE WHEN NOT {plain} THEN {real} END "
-        f"WHEN 'VARCHAR' THEN {writer.integer_from_text("(j ->> '$')", kind)} "
-        f"WHEN 'BOOLEAN' THEN CAST(CAST(j AS BOOLEAN) AS {kind}) WHEN 'BIGINT' THEN {long} "
+        f"CREATE OR REPLACE MACRO {name}(j) AS coalesce(CASE WHEN {plain} THEN TRY_CAST(j::VARCHAR AS "
+        f"{duckdb_type}) END, CASE json_type(j) WHEN 'DOUBLE' THEN CASE WHEN NOT {plain} THEN {real} END "
+        f"WHEN 'VARCHAR' THEN {writer.integer_from_text("(j ->> '$')", duckdb_type)} "
+        f"WHEN 'BOOLEAN' THEN CAST(CAST(j AS BOOLEAN) AS {duckdb_type}) WHEN 'BIGINT' THEN {long} "
         f"WHEN 'UBIGINT' THEN {long} END)"
     )
 
@@ -112,7 +113,7 @@ CONVERSIONS = {
 }  # fmt: skip
 
 
-def _render_abs(render_library_call: Callable[[list[str]], str], call: ir.FunctionCall) -> str:
+def _render_abs(render_library_call: Callable[[list[Sql]], Sql], call: ir.FunctionCall) -> Sql:
     value = render_expression(call.args[0])
     return f"kql_abs({value})" if infer_type(call.args[0]) in (None, "timespan") else render_library_call([value])
 
@@ -125,31 +126,36 @@ _PARSED = {"DOUBLE": "kql_text_double", "TIMESTAMP": "kql_text_datetime", "JSON"
 _JSON_REAL = "CAST(TRY_CAST(_v AS JSON) AS DOUBLE)"
 """SQL of a real in a dynamic value, as the library writes it in a conversion to an integer."""
 
-type _Conversion = Callable[[ir.FunctionCall], str | None]
+type _ConversionRenderer = Callable[[ir.FunctionCall], Sql | None]
+"""Function that returns the SQL of a conversion call; None if the library's template for the function applies."""
 
 
-def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conversion:
+def _patch_conversion_to_number(library_function: _ConversionRenderer, duckdb_type: DuckDbType) -> _ConversionRenderer:
     """Patch the conversion to a number.
 
     For a path such as ``d.x``, a macro for JSON values replaces the SQL of the library, which tries all types. The SQL
     of the library for reals is replaced because it accepts DuckDB's syntax, such as ``1_000``.
     """
-    macro = f"kql_json_{kind.lower()}"
+    macro = f"kql_json_{duckdb_type.lower()}"
 
-    def render_conversion(call: ir.FunctionCall) -> str | None:
+    def render_conversion_to_number(call: ir.FunctionCall) -> Sql | None:
         if len(call.args) != 1 or not isinstance(call.args[0], ir.PathAccess):
-            is_real = kind == "DOUBLE" and len(call.args) == 1
+            is_real = duckdb_type == "DOUBLE" and len(call.args) == 1
             return _render_conversion_to_real(call.args[0]) if is_real else library_function(call)
         path = call.args[0]
         # The macro for reals is so short that binding the value would cost more than it saves.
-        if kind == "DOUBLE" and isinstance(path.base, ir.ColumnRef) and writer.static_path(path.steps) is not None:
+        if (
+            duckdb_type == "DOUBLE"
+            and isinstance(path.base, ir.ColumnRef)
+            and writer.static_path(path.steps) is not None
+        ):
             return f"{macro}({render_expression(path)})"
         return f"list_transform([{render_expression(path)}], lambda _p: {macro}(_p))[1]"
 
-    return render_conversion
+    return render_conversion_to_number
 
 
-def _render_conversion_to_real(expr: ir.Expr) -> str:
+def _render_conversion_to_real(expr: ir.Expr) -> Sql:
     """Return SQL that converts a value of any type to a real; a datetime or timespan is its number of 100 ns."""
     sql = render_expression(expr)
     if infer_type(expr) == "string":
@@ -163,7 +169,7 @@ def _render_conversion_to_real(expr: ir.Expr) -> str:
     )
 
 
-def _render_conversion_to_dynamic(call: ir.FunctionCall) -> str:
+def _render_conversion_to_dynamic(call: ir.FunctionCall) -> Sql:
     sql = render_expression(call.args[0])
     if infer_type(call.args[0]) == "string":
         return f"kql_text_json({sql})"
@@ -173,35 +179,41 @@ def _render_conversion_to_dynamic(call: ir.FunctionCall) -> str:
     )
 
 
-def _patch_convert_parsed(library_function: Callable[[ir.ParseSegment], str]) -> Callable[[ir.ParseSegment], str]:
+def _patch_conversions_of_parse_operator(
+    library_function: Callable[[ir.ParseSegment], Sql],
+) -> Callable[[ir.ParseSegment], Sql]:
     """Patch ``parse`` so that it converts a text as ``toreal``, ``todatetime`` and ``todynamic`` do."""
 
-    def convert_parsed(segment: ir.ParseSegment) -> str:
+    def render_converted_segment(segment: ir.ParseSegment) -> Sql:
         macro = _PARSED.get(translate.TYPE_MAP.get(segment.type or "", ""))
         if macro is None:
             return library_function(segment)
         return f"{macro}({writer.parse_convert(dataclasses.replace(segment, type=None))})"
 
-    return convert_parsed
+    return render_converted_segment
 
 
-def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
+def _patch_conversion_of_real_to_integer(library_function: Callable[[Sql, int], Sql]) -> Callable[[Sql, int], Sql]:
     """Patch the conversion of a real to an integer: if the real is a JSON integer of over 64 bits, the result is null.
 
     DuckDB reads such a JSON integer as a real; Data Explorer converts it to null.
     """
 
-    def render_integer(real: str, bits: int) -> str:
+    def render_integer_from_real(real: Sql, bits: int) -> Sql:
         rendered = library_function(real, bits)
-        return f"CASE WHEN NOT {_render_integer_test('_v')} THEN {rendered} END" if real == _JSON_REAL else rendered
+        return (
+            f"CASE WHEN NOT {_render_test_for_integer_notation('_v')} THEN {rendered} END"
+            if real == _JSON_REAL
+            else rendered
+        )
 
-    return render_integer
+    return render_integer_from_real
 
 
-def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_tostring_of_json_paths(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
     """Patch ``tostring(d.x)`` so that its SQL reads the text directly; the library's SQL parses the JSON text twice."""
 
-    def render_tostring(expr: ir.Expr) -> str:
+    def render_tostring(expr: ir.Expr) -> Sql:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
             return library_function(expr)
         return f"coalesce(json_extract_string({render_expression(expr.base)}, {translate.quote_string(path)}), '')"
@@ -209,8 +221,8 @@ def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callab
     return render_tostring
 
 
-def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_expression(node: Any) -> ir.Expr:
+def _patch_expressions_for_typeof(library_function: Callable[[ParseNode], ir.Expr]) -> Callable[[ParseNode], ir.Expr]:
+    def convert_expression(node: ParseNode) -> ir.Expr:
         try:
             return library_function(node)
         except KqlUnsupportedError as error:
@@ -222,35 +234,35 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
     return convert_expression
 
 
-def render_type_conversion(sql: str, kind: ir.Expr, function: str) -> str:
+def render_type_conversion(sql: Sql, type_argument: ir.Expr, function_name: str) -> Sql:
     """Return SQL that converts a text or dynamic value to the type that an argument ``typeof(...)`` names.
 
     Args:
         sql: SQL of the value.
-        kind: the argument ``typeof(...)``.
-        function: name of the function that has this argument, for the error.
+        type_argument: the argument ``typeof(...)``.
+        function_name: name of the function that has this argument, for the error.
 
     Raises:
         KqlUnsupportedError: the argument has another form, or names a type that has no conversion.
     """
-    if not isinstance(kind, ir.FunctionCall) or kind.name != _TYPE:
+    if not isinstance(type_argument, ir.FunctionCall) or type_argument.name != _TYPE:
         raise KqlUnsupportedError(
-            f"function:{function}", hint=f"the type argument of {function}() must have the form typeof(...)"
+            f"function:{function_name}", hint=f"the type argument of {function_name}() must have the form typeof(...)"
         )
-    name = str(read_literal_value(kind.args[0], function))
+    name = str(read_literal_value(type_argument.args[0], function_name))
     if name not in CONVERSIONS:
         raise KqlUnsupportedError(f"typeof({name})")
     conversion = CONVERSIONS[name]
     return sql if conversion is None else render_expression(ir.FunctionCall(conversion, (ir.RenderedAggregate(sql),)))
 
 
-def _render_extract(library_function: Any, call: ir.FunctionCall) -> str:
+def _render_extract(library_function: FunctionSpec, call: ir.FunctionCall) -> Sql:
     args = [str(writer.render_arg("extract", index, arg)) for index, arg in enumerate(call.args[:3])]
     sql = library_function.render(args)
     return render_type_conversion(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
 
 
-def _render_extract_json(call: ir.FunctionCall) -> str:
+def _render_extract_json(call: ir.FunctionCall) -> Sql:
     path = read_literal_value(call.args[0], "extract_json")
     if not isinstance(path, str) or not path.startswith("$") or "*" in path:
         raise KqlUnsupportedError(
@@ -261,7 +273,7 @@ def _render_extract_json(call: ir.FunctionCall) -> str:
     return render_type_conversion(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
 
 
-def _render_tohex(call: ir.FunctionCall) -> str:
+def _render_tohex(call: ir.FunctionCall) -> Sql:
     number = f"CAST({render_expression(call.args[0])} AS BIGINT)"
     if infer_type(call.args[0]) == "int":
         number = f"({number} & 4294967295)"
@@ -276,7 +288,7 @@ def _render_tohex(call: ir.FunctionCall) -> str:
     return f"lpad({digits}, greatest(CAST({width} AS INTEGER), length({digits})::INTEGER), '0')"
 
 
-def _render_rand(call: ir.FunctionCall) -> str:
+def _render_rand(call: ir.FunctionCall) -> Sql:
     if not call.args:
         return "random()"
     return f"CAST(floor(random() * {render_expression(call.args[0])}) AS BIGINT)"
@@ -379,42 +391,42 @@ _TEMPERATURE: Mapping[str, tuple[float, float]] = {
 _BYTE_UNITS = ("Bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
-def _build_unit_conversion(factors: Mapping[str, float]) -> Callable[[float, str, str], float]:
-    def convert_unit(value: float, source: str, target: str) -> float:
-        return value * factors[source] / factors[target]
+def _build_unit_converter(factors_to_base_unit: Mapping[str, float]) -> Callable[[float, str, str], float]:
+    def convert_unit(value: float, source_unit: str, target_unit: str) -> float:
+        return value * factors_to_base_unit[source_unit] / factors_to_base_unit[target_unit]
 
     return convert_unit
 
 
-def _convert_angle(value: float, source: str, target: str) -> float:
-    degrees = math.degrees(math.asin(value)) if source == "Tilt" else value * _ANGLE[source]
-    return math.sin(math.radians(degrees)) if target == "Tilt" else degrees / _ANGLE[target]
+def _convert_angle(value: float, source_unit: str, target_unit: str) -> float:
+    degrees = math.degrees(math.asin(value)) if source_unit == "Tilt" else value * _ANGLE[source_unit]
+    return math.sin(math.radians(degrees)) if target_unit == "Tilt" else degrees / _ANGLE[target_unit]
 
 
-def _convert_temperature(value: float, source: str, target: str) -> float:
-    (factor, offset), (other, other_offset) = _TEMPERATURE[source], _TEMPERATURE[target]
+def _convert_temperature(value: float, source_unit: str, target_unit: str) -> float:
+    (factor, offset), (other, other_offset) = _TEMPERATURE[source_unit], _TEMPERATURE[target_unit]
     return (value * factor + offset - other_offset) / other
 
 
-def _format_bytes(value: float, precision: int | None, unit: str | None) -> str:
+def _format_bytes(size_bytes: float, decimal_places: int | None, unit: str | None) -> str:
     exponent = _BYTE_UNITS.index(unit) if unit else 0
     if not unit:
-        while abs(value) / 1024**exponent >= 1024 and exponent < len(_BYTE_UNITS) - 1:  # noqa: PLR2004
+        while abs(size_bytes) / 1024**exponent >= 1024 and exponent < len(_BYTE_UNITS) - 1:  # noqa: PLR2004
             exponent += 1
-    digits = f"{value / 1024**exponent:.{min(max(precision or 0, 0), 15)}f}"
+    digits = f"{size_bytes / 1024**exponent:.{min(max(decimal_places or 0, 0), 15)}f}"
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} {_BYTE_UNITS[exponent]}"
 
 
 _KINDS = "real string string"
 CALLS = (
     ScalarCall("convert_angle", _convert_angle, _KINDS, "real"),
-    ScalarCall("convert_energy", _build_unit_conversion(_ENERGY), _KINDS, "real"),
-    ScalarCall("convert_force", _build_unit_conversion(_FORCE), _KINDS, "real"),
-    ScalarCall("convert_length", _build_unit_conversion(_LENGTH), _KINDS, "real"),
-    ScalarCall("convert_mass", _build_unit_conversion(_MASS), _KINDS, "real"),
-    ScalarCall("convert_speed", _build_unit_conversion(_SPEED), _KINDS, "real"),
+    ScalarCall("convert_energy", _build_unit_converter(_ENERGY), _KINDS, "real"),
+    ScalarCall("convert_force", _build_unit_converter(_FORCE), _KINDS, "real"),
+    ScalarCall("convert_length", _build_unit_converter(_LENGTH), _KINDS, "real"),
+    ScalarCall("convert_mass", _build_unit_converter(_MASS), _KINDS, "real"),
+    ScalarCall("convert_speed", _build_unit_converter(_SPEED), _KINDS, "real"),
     ScalarCall("convert_temperature", _convert_temperature, _KINDS, "real"),
-    ScalarCall("convert_volume", _build_unit_conversion(_VOLUME), _KINDS, "real"),
+    ScalarCall("convert_volume", _build_unit_converter(_VOLUME), _KINDS, "real"),
     ScalarCall("format_bytes", _format_bytes, "real long? string?", "string", ""),
 )
 
@@ -435,9 +447,9 @@ SUPPORTED: tuple[str, ...] = (
 functions = build_python_functions(CALLS)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add conversions and functions over numbers to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
+    replace_attribute(lower, "_lower_expr", _patch_expressions_for_typeof)
     extract = SCALAR_FUNCTIONS["extract"]
     add_custom_function("extract", (3, 4), lambda call: _render_extract(extract, call))
     for name in ("extract_json", "extractjson"):
@@ -462,8 +474,8 @@ def install_extension() -> None:
     add_template_function("new_guid", "gen_random_uuid()", 0)
     add_custom_function("rand", (0, 1), _render_rand)
     for name, kind in _NUMBERS.items():
-        writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
-    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
-    replace_attribute(translate, "_parse_convert", _patch_convert_parsed)
-    replace_attribute(translate, "_integer_from_real", _patch_integer_from_real)
+        writer.SPECIAL_FORMS[name] = _patch_conversion_to_number(writer.SPECIAL_FORMS[name], kind)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring_of_json_paths)
+    replace_attribute(translate, "_parse_convert", _patch_conversions_of_parse_operator)
+    replace_attribute(translate, "_integer_from_real", _patch_conversion_of_real_to_integer)
     install_scalar_calls(CALLS)

@@ -15,7 +15,7 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
     read_literal_value,
 )
-from emulators.kusto.extensions.sql import quote_text, render_expression
+from emulators.kusto.extensions.sql import KustoType, Sql, quote_text, render_expression
 from emulators.kusto.extensions.type_checks import render_error
 
 MICROSECONDS_BEFORE_1970 = 62_135_596_800_000_000
@@ -52,12 +52,12 @@ _RFC_FORMATS = tuple(
 """Formats of RFC 822 and RFC 850 with two digits of the year, such as ``Sat, 8 Nov 14 15:05:02 GMT``."""
 
 
-def _add_rfc_date_formats(sql: str) -> str:
+def _add_rfc_date_formats(todatetime_sql: Sql) -> Sql:
     """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
 
     The added formats come first, because a format of the library would read a year such as ``14`` as the year 14.
     """
-    return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
+    return todatetime_sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 
 
 _DATE_TEXT = (
@@ -67,10 +67,11 @@ _DATE_TEXT = (
 """Texts that DuckDB may read as a datetime; DuckDB itself also reads ``infinity``, time zone names and longer years."""
 
 
-def _render_text_to_datetime_conversion() -> str:
-    """Return the SQL that converts the text ``_t`` to a datetime, also to one outside the years 1 to 9999 of Kusto."""
-    sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format("_t")
-    return sql.replace("TRY_CAST(_t AS", f"TRY_CAST(CASE WHEN regexp_matches(_t, '{_DATE_TEXT}') THEN _t END AS")
+def _render_text_to_datetime_conversion(text: Sql) -> Sql:
+    """Return the SQL that converts a text to a datetime, also to one outside the years 1 to 9999 of Kusto."""
+    sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format(text)
+    is_date = f"regexp_matches({text}, '{_DATE_TEXT}')"
+    return sql.replace(f"TRY_CAST({text} AS", f"TRY_CAST(CASE WHEN {is_date} THEN {text} END AS")
 
 
 macros: tuple[str, ...] = (
@@ -78,8 +79,8 @@ macros: tuple[str, ...] = (
         f"CREATE OR REPLACE MACRO kql_text_datetime(t) AS list_transform(list_transform(["
         # try_strptime() also reads the words infinity and epoch.
         "CASE WHEN regexp_matches(t, '[0-9]') THEN t END], "
-        f"lambda _t: {_render_text_to_datetime_conversion()}), lambda _d: CASE WHEN _d BETWEEN TIMESTAMP '0001-01-01' "
-        "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN _d END)[1]"
+        f"lambda _t: {_render_text_to_datetime_conversion('_t')}), lambda _d: CASE WHEN _d BETWEEN TIMESTAMP "
+        "'0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN _d END)[1]"
     ),
     (
         "CREATE OR REPLACE MACRO kql_datetime(v) AS list_transform([v], lambda _v: CASE WHEN typeof(_v) = 'TIMESTAMP' "
@@ -112,7 +113,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add functions over datetimes and timespans to the KQL translator library."""
     for unit, sql in _UNIX.items():
         # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
@@ -135,11 +136,11 @@ def install_extension() -> None:
     add_custom_function("datetime_part", (2,), _render_datetime_part)
     add_custom_function("datepart", (2,), _render_datetime_part)
     replace_attribute(timespans, "_UNIT", lambda _: _SPACED_UNIT)
-    replace_attribute(lower, "_datetime_parts_to_iso", _patch_read_datetime_text)
-    replace_attribute(translate, "render_literal", _patch_render_literal)
+    replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_literals_to_allow_spaces)
+    replace_attribute(translate, "render_literal", _patch_literals_to_check_datetimes)
     replace_attribute(translate, "_TODATETIME", _add_rfc_date_formats)
     SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(SCALAR_FUNCTIONS["todatetime"], template="kql_datetime({0})")
-    replace_attribute(translate, "_mv_expand_convert", _patch_convert_element)
+    replace_attribute(translate, "_mv_expand_convert", _patch_mv_expand_to_convert_datetimes)
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -149,23 +150,25 @@ _SPACED_UNIT = re.compile(r"^(\d+(?:\.\d+)?) ?([a-z]+)$")
 _SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
 
 
-def _patch_read_datetime_text(library_function: Callable[[str], str]) -> Callable[[str], str]:
-    def read_datetime_text(text: str) -> str:
+def _patch_datetime_literals_to_allow_spaces(library_function: Callable[[str], str]) -> Callable[[str], str]:
+    def convert_datetime_literal_to_iso(literal_text: str) -> str:
         """Return the text of a datetime literal; remove spaces as in ``2017 - 08 - 01``."""
-        return library_function(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
+        return library_function(_SPACED_DATE.sub(r"\1-\2-\3", literal_text, count=1))
 
-    return read_datetime_text
+    return convert_datetime_literal_to_iso
 
 
-def _patch_convert_element(library_function: Callable[[str, str], str]) -> Callable[[str, str], str]:
+def _patch_mv_expand_to_convert_datetimes(
+    library_function: Callable[[Sql, KustoType], Sql],
+) -> Callable[[Sql, KustoType], Sql]:
     """Patch ``mv-expand x to typeof(datetime)`` so that it converts texts as ``todatetime`` does."""
 
-    def convert_element(value: str, to_type: str) -> str:
-        if to_type != "datetime":
-            return library_function(value, to_type)
-        return f"kql_text_datetime(CASE json_type({value}) WHEN 'VARCHAR' THEN {value} ->> '$' END)"
+    def render_converted_element(element: Sql, target_type: KustoType) -> Sql:
+        if target_type != "datetime":
+            return library_function(element, target_type)
+        return f"kql_text_datetime(CASE json_type({element}) WHEN 'VARCHAR' THEN {element} ->> '$' END)"
 
-    return convert_element
+    return render_converted_element
 
 
 _PLAIN_DATE = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])")
@@ -173,8 +176,8 @@ _WRONG_YEAR = re.compile(r"(\d{5,}|0000)[-/]")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
-def _patch_render_literal(library_function: Callable[[ir.Literal], str]) -> Callable[[ir.Literal], str]:
-    def render_literal(literal: ir.Literal) -> str:
+def _patch_literals_to_check_datetimes(library_function: Callable[[ir.Literal], Sql]) -> Callable[[ir.Literal], Sql]:
+    def render_literal(literal: ir.Literal) -> Sql:
         sql = library_function(literal)
         if literal.kind != "datetime" or literal.value is None:
             return sql
@@ -197,15 +200,15 @@ _DATETIMES = frozenset(
 ) | {f"unixtime_{unit}_todatetime" for unit in _UNIX}
 
 
-def _render_local_to_utc(local: str, zone: str) -> str:
+def _render_local_to_utc(local_time: Sql, time_zone: Sql) -> Sql:
     # DuckDB moves a local time that a change of the clock skips forward; Kusto moves it back, by the skipped time.
     return (
-        f"list_transform([({local} AT TIME ZONE {zone}) AT TIME ZONE 'UTC'], lambda _u: "
-        f"_u - (((_u AT TIME ZONE 'UTC') AT TIME ZONE {zone}) - {local}))[1]"
+        f"list_transform([({local_time} AT TIME ZONE {time_zone}) AT TIME ZONE 'UTC'], lambda _u: "
+        f"_u - (((_u AT TIME ZONE 'UTC') AT TIME ZONE {time_zone}) - {local_time}))[1]"
     )
 
 
-def _render_make_datetime(call: ir.FunctionCall) -> str:
+def _render_make_datetime(call: ir.FunctionCall) -> Sql:
     if len(call.args) == 1:
         return render_expression(ir.FunctionCall("todatetime", call.args))
     parts = [f"CAST({render_expression(arg)} AS BIGINT)" for arg in call.args[:5]]
@@ -216,7 +219,7 @@ def _render_make_datetime(call: ir.FunctionCall) -> str:
     return f"TRY(make_timestamp({', '.join(parts)}, {second}))"
 
 
-def _render_make_timespan(call: ir.FunctionCall) -> str:
+def _render_make_timespan(call: ir.FunctionCall) -> Sql:
     if len(call.args) == 1:
         return render_expression(ir.FunctionCall("totimespan", call.args))
     units = ["days", "hours", "minutes", "seconds"] if len(call.args) == 4 else ["hours", "minutes", "seconds"]  # noqa: PLR2004
@@ -228,7 +231,7 @@ def _render_make_timespan(call: ir.FunctionCall) -> str:
     return f"({' + '.join(spans)})"
 
 
-def _render_datetime_diff(call: ir.FunctionCall) -> str:
+def _render_datetime_diff(call: ir.FunctionCall) -> Sql:
     part = str(read_literal_value(call.args[0], "datetime_diff")).lower()
     if part == "nanosecond":
         later, earlier = (
@@ -245,7 +248,7 @@ def _render_datetime_diff(call: ir.FunctionCall) -> str:
     return f"({later} - {earlier})"
 
 
-def _render_datetime_part(call: ir.FunctionCall) -> str:
+def _render_datetime_part(call: ir.FunctionCall) -> Sql:
     part = str(read_literal_value(call.args[0], call.name)).lower()
     if part not in _FRACTIONS:
         return f"CAST({writer.render_datetime_part(call)} AS INTEGER)"
@@ -272,7 +275,7 @@ _MAX_REPETITIONS = {"d": 8, "h": 2, "H": 2, "m": 2, "s": 2, "f": 7, "F": 7}
 _DELIMITERS = frozenset(" /-:,._[]")
 
 
-def _render_format_timespan(call: ir.FunctionCall) -> str:
+def _render_format_timespan(call: ir.FunctionCall) -> Sql:
     text = read_literal_value(call.args[1], "format_timespan")
     if not isinstance(text, str) or not text:
         raise KqlUnsupportedError(
@@ -282,9 +285,9 @@ def _render_format_timespan(call: ir.FunctionCall) -> str:
     return f"list_transform([epoch_us({render_expression(call.args[0])})], lambda _us: {pieces})[1]"
 
 
-def _split_timespan_format(text: str) -> list[str]:
+def _split_timespan_format(format_text: str) -> list[str]:
     elements: list[str] = []
-    for char in text:
+    for char in format_text:
         if elements and elements[-1][0] == char and len(elements[-1]) < _MAX_REPETITIONS.get(char, 0):
             elements[-1] += char
         elif char in _DELIMITERS or char in _MAX_REPETITIONS:
@@ -296,7 +299,7 @@ def _split_timespan_format(text: str) -> list[str]:
     return elements
 
 
-def _render_timespan_format_element(element: str) -> str:
+def _render_timespan_format_element(element: str) -> Sql:
     kind, width = element[0], len(element)
     if kind in _DELIMITERS:
         return quote_text(element)
@@ -307,7 +310,7 @@ def _render_timespan_format_element(element: str) -> str:
     return f"lpad({digits}, CAST(greatest({width}, length({digits})) AS INTEGER), '0')"
 
 
-def _render_second_fraction(kind: str, width: int) -> str:
+def _render_second_fraction(format_letter: str, digit_count: int) -> Sql:
     # A timespan has microseconds here, so that the seventh digit is 0.
-    digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0') || '0', 1, {width})"
-    return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"
+    digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0') || '0', 1, {digit_count})"
+    return digits if format_letter == "f" else f"CASE WHEN {digits} = '{'0' * digit_count}' THEN '' ELSE {digits} END"

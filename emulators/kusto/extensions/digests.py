@@ -21,8 +21,8 @@ from emulators.kusto.extensions.conversions import render_type_conversion
 from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.sql import KustoType, Sql, render_expression
 from emulators.kusto.python_functions import PythonFunction
 from emulators.kusto.series_functions import SeriesFunction
 from emulators.kusto.stop_events import EXECUTION, raise_if_stopped
@@ -33,17 +33,23 @@ _SKETCHES = "emulators.kusto.series.sketches"
 _STEPS = 4096
 """Number of values between two checks for cancellation."""
 
-type Pairs = list[tuple[float, float]]
+type TDigest = JsonValue
+"""Result of ``tdigest``."""
+type HashSet = JsonValue
+"""Result of ``hll``."""
+type ValueSchema = Any
+"""Schema of dynamic values as JSON: a type name, a list of alternatives, or an object with the schema of each key."""
+type ValuesAndWeights = list[tuple[float, float]]
 """Values and weights in ascending order of the values."""
 
 
-def extract_values_and_weights(digest: Any) -> Pairs:
+def extract_values_and_weights(digest: TDigest) -> ValuesAndWeights:
     """Return the values and weights of a t-digest; raise ValueError or TypeError if it is malformed."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
-def _compute_percentile(digest: Any, percentile: float) -> float | None:
+def _compute_percentile(digest: TDigest, percentile: float) -> float | None:
     pairs = extract_values_and_weights(digest)
     if not pairs or not 0 <= percentile <= 100:  # noqa: PLR2004
         return None
@@ -54,21 +60,21 @@ def _compute_percentile(digest: Any, percentile: float) -> float | None:
     return pairs[-1][0]
 
 
-def _compute_percentiles(digest: Any, percentiles: Sequence[str]) -> list[float | None]:
-    return [_compute_percentile(digest, float(each)) for each in percentiles]
+def _compute_percentiles(digest: TDigest, percentile_texts: Sequence[str]) -> list[float | None]:
+    return [_compute_percentile(digest, float(each)) for each in percentile_texts]
 
 
-def _compute_rank(digest: Any, value: float) -> float:
+def _sum_weights_of_smaller_values(digest: TDigest, value: float) -> float:
     return sum(weight for each, weight in extract_values_and_weights(digest) if each < value)
 
 
-def _compute_percent_rank(digest: Any, value: float) -> float | None:
+def _compute_percentage_of_weight_up_to_value(digest: TDigest, value: float) -> float | None:
     pairs = extract_values_and_weights(digest)
     total = sum(weight for _, weight in pairs)
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
 
 
-def estimate_distinct_count(hash_set: Any) -> int:
+def estimate_distinct_count(hash_set: HashSet) -> int:
     """Estimate the number of different values from a result of ``hll``."""
     _, hashes, registers = hash_set
     if not registers:
@@ -81,10 +87,10 @@ def estimate_distinct_count(hash_set: Any) -> int:
     return count
 
 
-def infer_common_schema(values: Sequence[str | None] | None) -> Any:
+def infer_common_schema_output(json_texts: Sequence[str | None] | None) -> dict[str, str]:
     """Infer one schema of all dynamic values (JSON texts); return it as JSON text in the output ``schema``."""
-    schema: Any = None
-    for number, each in enumerate(values or ()):
+    schema: ValueSchema = None
+    for number, each in enumerate(json_texts or ()):
         if number % _STEPS == 0:
             raise_if_stopped()
         if each is not None:
@@ -92,28 +98,28 @@ def infer_common_schema(values: Sequence[str | None] | None) -> Any:
     return {"schema": orjson.dumps(schema).decode()}
 
 
-def _infer_value_schema(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _infer_value_schema(each) for key, each in value.items()}
-    if isinstance(value, list):
-        inner: Any = None
-        for each in value:
+def _infer_value_schema(json_value: JsonValue) -> ValueSchema:
+    if isinstance(json_value, dict):
+        return {key: _infer_value_schema(each) for key, each in json_value.items()}
+    if isinstance(json_value, list):
+        inner: ValueSchema = None
+        for each in json_value:
             inner = _merge_schemas(inner, _infer_value_schema(each))
         return {"`indexer`": inner if inner is not None else {}}
-    return _find_json_type_name(value)
+    return _find_kusto_type_of_json_value(json_value)
 
 
-def _find_json_type_name(value: Any) -> str | None:
-    if value is None:
+def _find_kusto_type_of_json_value(json_value: JsonValue) -> KustoType | None:
+    if json_value is None:
         return None
-    if isinstance(value, bool):
+    if isinstance(json_value, bool):
         return "bool"
-    if isinstance(value, int):
+    if isinstance(json_value, int):
         return "long"
-    return "double" if isinstance(value, float) else "string"
+    return "double" if isinstance(json_value, float) else "string"
 
 
-def _merge_schemas(left: Any, right: Any) -> Any:
+def _merge_schemas(left: ValueSchema, right: ValueSchema) -> ValueSchema:
     if left is None or left == right:
         return right
     if right is None:
@@ -127,8 +133,8 @@ def _merge_schemas(left: Any, right: Any) -> Any:
 CALLS = (
     ScalarCall("percentile_tdigest", _compute_percentile, "dynamic real", "dynamic"),
     ScalarCall("percentiles_array_tdigest", _compute_percentiles, "dynamic *", "dynamic"),
-    ScalarCall("percentrank_tdigest", _compute_percent_rank, "dynamic digested", "real"),
-    ScalarCall("rank_tdigest", _compute_rank, "dynamic digested", "real"),
+    ScalarCall("percentrank_tdigest", _compute_percentage_of_weight_up_to_value, "dynamic digested", "real"),
+    ScalarCall("rank_tdigest", _sum_weights_of_smaller_values, "dynamic digested", "real"),
     ScalarCall("dcount_hll", estimate_distinct_count, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
@@ -140,7 +146,7 @@ _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "tex
 _MERGED_SET = SeriesFunction(
     "merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:build_merged_set_output"
 )
-_SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:infer_common_schema")
+_SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:infer_common_schema_output")
 series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
 """Functions in Python over the values of a group, which can be millions."""
 SUPPORTED: tuple[str, ...] = (
@@ -167,18 +173,20 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 """Function in Python for each aggregate that is also a scalar function of several arguments."""
 
 
-def _render_call_with_json_result(function: SeriesFunction, *arguments: str) -> str:
+def _render_call_with_json_result(function: SeriesFunction, *arguments: Sql) -> Sql:
     """Render SQL that calls a Python function with one output, and returns this output as JSON."""
     (output,) = function.outputs
-    return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
+    return f"CAST(struct_extract({function.render_call_sql(*arguments)}, '{output}') AS JSON)"
 
 
-def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
-    sql = render_call(dataclasses.replace(call, args=call.args[:2]))
+def _render_converted_percentile(
+    render_percentile_call: Callable[[ir.FunctionCall], Sql], call: ir.FunctionCall
+) -> Sql:
+    sql = render_percentile_call(dataclasses.replace(call, args=call.args[:2]))
     return sql if len(call.args) == 2 else render_type_conversion(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
-def _render_call_with_argument_list(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_call_with_argument_list(function: SeriesFunction, call: ir.FunctionCall) -> Sql:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
     return _render_call_with_json_result(function, f"[{listed}]")
 
@@ -186,25 +194,24 @@ def _render_call_with_argument_list(function: SeriesFunction, call: ir.FunctionC
 class DigestAggregate(AggregateSpec):
     """Aggregate ``tdigest``, which has an optional second argument with the weights."""
 
-    def render(self, args: list[str]) -> str:
+    def render(self, args: list[Sql]) -> Sql:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         weights = f"list(CAST({args[1]} AS DOUBLE))" if len(args) > 1 else "NULL"
-        return (
-            f"CAST(struct_extract({_DIGEST.render_call(f'list(kql_summable({args[0]}))', weights)}, 'digest') AS JSON)"
-        )
+        call = _DIGEST.render_call_sql(f"list(kql_summable({args[0]}))", weights)
+        return f"CAST(struct_extract({call}, 'digest') AS JSON)"
 
 
 class HashSetAggregate(AggregateSpec):
     """Aggregate ``hll`` or ``hll_if``; its argument for the accuracy is ignored."""
 
-    def render(self, args: list[str]) -> str:
+    def render(self, args: list[Sql]) -> Sql:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         where = f" AND {args[1]}" if self.name == "hll_if" else ""
         hashes = f"list(DISTINCT kql_hash({EXECUTION}, {args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
         return _render_call_with_json_result(_HASH_SET, hashes)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``tdigest``, ``hll``, ``buildschema`` and the functions over their results to the KQL translator library."""
     install_scalar_calls(CALLS)
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]

@@ -11,6 +11,7 @@ from emulators.kusto.extensions.registry import (
     render_argument,
 )
 from emulators.kusto.extensions.sql import (
+    Sql,
     render_as_json_list,
     render_as_json_map,
     render_expression,
@@ -123,7 +124,7 @@ _MAX_COMPARISONS = 100_000_000
 """Maximum number of pairs of elements that a set function compares, because DuckDB cannot interrupt the comparison."""
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the functions over dynamic values to the KQL translator library."""
     _install_array_functions()
     _install_bag_functions()
@@ -199,16 +200,16 @@ def _install_set_functions() -> None:
     )
 
 
-def _render_json_conversion(sql: str) -> str:
+def _render_json_conversion(sql: Sql) -> Sql:
     """Return SQL that converts a value to JSON, so that it can become an element of a dynamic value."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
-def _render_range_array(*limits: str) -> str:
+def _render_range_array(*limits: Sql) -> Sql:
     return f"kql_range({', '.join(limits)})"
 
 
-def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
+def _render_array_sort(call: ir.FunctionCall, sql_direction: str) -> Sql:
     last = "true"
     if len(call.args) > 1:
         flag = call.args[1]
@@ -216,14 +217,14 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
             raise KqlUnsupportedError(f"{call.name}() of several arrays as part of an expression")
         last = str(bool(flag.value)).lower()
     return render_with_arguments_evaluated_once(
-        [render_expression(call.args[0])], lambda a: f"kql_sorted({render_as_json_list(a)}, '{direction}', {last})"
+        [render_expression(call.args[0])], lambda a: f"kql_sorted({render_as_json_list(a)}, '{sql_direction}', {last})"
     )
 
 
-def _render_repeat_array(call: ir.FunctionCall) -> str:
+def _render_repeat_array(call: ir.FunctionCall) -> Sql:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
-    def render_repeat_function(value: str, count: str) -> str:
+    def render_repeat_function(value: Sql, count: Sql) -> Sql:
         size = f"length(CAST({_render_json_conversion(value)} AS VARCHAR)) * least({count}, 1048576)"
         listed = (
             f"to_json(list_transform(range(0, least({count}, 1048576)), lambda _i: {_render_json_conversion(value)}))"
@@ -236,7 +237,7 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
     return render_with_arguments_evaluated_once([value, count], render_repeat_function)
 
 
-def _render_array_slice(array: str, start: str, end: str) -> str:
+def _render_array_slice(array: Sql, start: Sql, end: Sql) -> Sql:
     # Both indexes start at 0 and are inclusive; negative ones count from the end. Positions in DuckDB start at 1. The
     # last one is at least 0, because DuckDB counts a negative position from the end, too.
     listed = render_as_json_list(array)
@@ -244,15 +245,15 @@ def _render_array_slice(array: str, start: str, end: str) -> str:
     return f"to_json(list_slice({listed}, {first}, {last}))"
 
 
-def _render_slice_position(listed: str, index: str, lowest: int) -> str:
-    """Return SQL for the position of an index of a slice, from ``lowest`` to the first position after the list."""
+def _render_slice_position(json_list: Sql, index: Sql, lowest_position: int) -> Sql:
+    """Return SQL for the position of a slice index, from ``lowest_position`` to the first position after the list."""
     return (
-        f"CASE WHEN {index} < 0 THEN greatest(len({listed}) + {index} + 1, {lowest}) "
-        f"WHEN {index} < len({listed}) THEN {index} + 1 WHEN {index} IS NOT NULL THEN len({listed}) + 1 END"
+        f"CASE WHEN {index} < 0 THEN greatest(len({json_list}) + {index} + 1, {lowest_position}) "
+        f"WHEN {index} < len({json_list}) THEN {index} + 1 WHEN {index} IS NOT NULL THEN len({json_list}) + 1 END"
     )
 
 
-def _render_array_split(array: str, indexes: str) -> str:
+def _render_array_split(array: Sql, indexes: Sql) -> Sql:
     """Return SQL that splits an array before each given index; a negative index counts from the end of the array."""
     cuts = (
         f"list_sort(list_transform(CASE WHEN json_type(to_json({indexes})) = 'ARRAY' "
@@ -269,7 +270,7 @@ def _render_array_split(array: str, indexes: str) -> str:
     )
 
 
-def _render_array_sum(array: str) -> str:
+def _render_array_sum(array: Sql) -> Sql:
     numbers = (
         f"list_transform({render_as_json_list(array)}, lambda _e: "
         "CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CAST(_e AS DOUBLE) END)"
@@ -279,7 +280,7 @@ def _render_array_sum(array: str) -> str:
     )
 
 
-def _render_array_index_of(array: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+def _render_array_index_of(array: Sql, value: Sql, start: Sql = "0", length: Sql = "-1", occurrence: Sql = "1") -> Sql:
     listed = render_as_json_list(array)
     first = f"CASE WHEN {start} < 0 THEN greatest(len({listed}) + {start}, 0) ELSE least({start}, len({listed})) END"
     end = f"CASE WHEN {length} < 0 THEN len({listed}) ELSE {first} + least({length}, len({listed})) END"
@@ -290,8 +291,8 @@ def _render_array_index_of(array: str, value: str, start: str = "0", length: str
     return f"CASE WHEN {listed} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
-def _render_array_iff(condition: str, yes: str, no: str) -> str:
-    def render_element(sql: str) -> str:
+def _render_array_iff(conditions: Sql, if_true: Sql, if_false: Sql) -> Sql:
+    def render_element(sql: Sql) -> Sql:
         return (
             f"CASE WHEN json_type(to_json({sql})) = 'ARRAY' THEN CAST(to_json({sql}) AS JSON[])[_i] ELSE "
             f"to_json({sql}) END"
@@ -299,21 +300,21 @@ def _render_array_iff(condition: str, yes: str, no: str) -> str:
 
     chosen = (
         "CASE WHEN json_type(_c) = 'BOOLEAN' THEN CASE WHEN CAST(_c AS BOOLEAN) "
-        f"THEN {render_element(yes)} ELSE {render_element(no)} END "
+        f"THEN {render_element(if_true)} ELSE {render_element(if_false)} END "
         "WHEN json_type(_c) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CASE WHEN CAST(_c AS DOUBLE) <> 0 "
-        f"THEN {render_element(yes)} ELSE {render_element(no)} END END"
+        f"THEN {render_element(if_true)} ELSE {render_element(if_false)} END END"
     )
-    return f"to_json(list_transform({render_as_json_list(condition)}, lambda _c, _i: {chosen}))"
+    return f"to_json(list_transform({render_as_json_list(conditions)}, lambda _c, _i: {chosen}))"
 
 
-def _render_bag_merge(call: ir.FunctionCall) -> str:
+def _render_bag_merge(call: ir.FunctionCall) -> Sql:
     # The first bag with a key determines its value; json_merge_patch would remove keys with null values.
     bags = [render_argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
     listed = ", ".join(f"map_entries({render_as_json_map(each)})" for each in bags)
     return f"to_json(map_from_entries(kql_first_entries(flatten([{listed}]))))"
 
 
-def _render_bag_has_key(bag: str, key: str) -> str:
+def _render_bag_has_key(bag: Sql, key: Sql) -> Sql:
     is_path = f"starts_with({key}, '$.') OR starts_with({key}, '$[')"
     # DuckDB reads a constant path when it binds the SQL, so the path must be null for a name such as *.
     path = f"CASE WHEN {is_path} THEN {key} END"
@@ -321,7 +322,7 @@ def _render_bag_has_key(bag: str, key: str) -> str:
     return f"CASE WHEN json_type({bag}) = 'OBJECT' THEN {found} ELSE false END"
 
 
-def _render_bag_remove_keys(bag: str, keys: str) -> str:
+def _render_bag_remove_keys(bag: Sql, keys: Sql) -> Sql:
     names, parsed = f"CAST(to_json({keys}) AS VARCHAR[])", render_as_json_map(bag)
     # The names precede the entries of the bag, so that they replace the entries with equal keys.
     removed = f"list_transform({names}, lambda _k: {{'key': _k, 'value': CAST(NULL AS JSON), 'stays': false}})"
@@ -336,7 +337,7 @@ def _render_bag_remove_keys(bag: str, keys: str) -> str:
     )
 
 
-def _render_bag_set_key(bag: str, key: str, value: str) -> str:
+def _render_bag_set_key(bag: Sql, key: Sql, value: Sql) -> Sql:
     others = f"list_filter(map_entries({render_as_json_map(bag)}), lambda _e: _e.key <> {key})"
     placed = (
         f"list_transform(map_entries({render_as_json_map(bag)}), lambda _e: CASE WHEN _e.key = {key} THEN "
@@ -352,7 +353,7 @@ def _render_bag_set_key(bag: str, key: str, value: str) -> str:
     )
 
 
-def _render_bag_zip(keys: str, values: str) -> str:
+def _render_bag_zip(keys: Sql, values: Sql) -> Sql:
     pairs = (
         "list_transform(_z.k, lambda _k, _i: "
         "{'key': _k ->> '$', 'value': coalesce(_z.v[_i], CAST('null' AS JSON)), 'kind': json_type(_k)})"
@@ -364,7 +365,7 @@ def _render_bag_zip(keys: str, values: str) -> str:
     return f"list_transform([{arrays}], lambda _z: to_json(map_from_entries({entries})))[1]"
 
 
-def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
+def _render_bag_pack_columns(call: ir.FunctionCall) -> Sql:
     pairs: list[ir.Expr] = []
     for arg in call.args:
         name = naming.expression_name(arg)
@@ -376,7 +377,7 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
     return render_expression(ir.FunctionCall("bag_pack", tuple(pairs)))
 
 
-def _render_arguments_as_arrays(call: ir.FunctionCall) -> list[str]:
+def _render_arguments_as_arrays(call: ir.FunctionCall) -> list[Sql]:
     return [
         render_as_json_list(render_expression(arg))
         if isinstance(arg, ir.ColumnRef)
@@ -385,34 +386,38 @@ def _render_arguments_as_arrays(call: ir.FunctionCall) -> list[str]:
     ]
 
 
-def _render_set_union(call: ir.FunctionCall) -> str:
+def _render_set_union(call: ir.FunctionCall) -> Sql:
     return f"to_json(kql_each_once(flatten([{', '.join(_render_arguments_as_arrays(call))}])))"
 
 
-def _render_set_intersect(call: ir.FunctionCall) -> str:
+def _render_set_intersect(call: ir.FunctionCall) -> Sql:
     first, *others = _render_arguments_as_arrays(call)
     for other in others:
         first = render_with_arguments_evaluated_once(
             [first, other],
-            lambda a, b: _limit_comparisons(call.name, a, b, f"list_filter({a}, lambda _e: list_contains({b}, _e))"),
+            lambda a, b: _add_limit_of_compared_pairs(
+                call.name, a, b, f"list_filter({a}, lambda _e: list_contains({b}, _e))"
+            ),
         )
     return f"to_json(kql_each_once({first}))"
 
 
-def _render_set_difference(call: ir.FunctionCall) -> str:
+def _render_set_difference(call: ir.FunctionCall) -> Sql:
     first, *others = _render_arguments_as_arrays(call)
     remaining = render_with_arguments_evaluated_once(
         [first, f"flatten([{', '.join(others)}])"],
-        lambda a, b: _limit_comparisons(call.name, a, b, f"list_filter({a}, lambda _e: NOT list_contains({b}, _e))"),
+        lambda a, b: _add_limit_of_compared_pairs(
+            call.name, a, b, f"list_filter({a}, lambda _e: NOT list_contains({b}, _e))"
+        ),
     )
     return f"to_json(kql_each_once({remaining}))"
 
 
-def _limit_comparisons(name: str, first: str, second: str, sql: str) -> str:
-    """Return SQL that compares all elements of two lists by ``sql``, and fails if there are too many pairs of them."""
+def _add_limit_of_compared_pairs(function_name: str, first_list: Sql, second_list: Sql, comparison_sql: Sql) -> Sql:
+    """Return the SQL of a comparison of all elements of two lists; it fails if there are too many pairs of elements."""
     failure = render_error(
         "EMB0001",
-        f"{name}() of arrays with more than {_MAX_COMPARISONS} pairs of elements is not supported by the embedded "
-        "query engine",
+        f"{function_name}() of arrays with more than {_MAX_COMPARISONS} pairs of elements is not supported by the "
+        "embedded query engine",
     )
-    return add_type_guard(f"len({first}) * len({second}) > {_MAX_COMPARISONS}", failure, sql)
+    return add_type_guard(f"len({first_list}) * len({second_list}) > {_MAX_COMPARISONS}", failure, comparison_sql)

@@ -23,8 +23,8 @@ from zoneinfo import available_timezones
 from duckdb_kql import ir
 
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.sql import DuckDbType, Sql, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.library_errors import RUNAWAY
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
@@ -53,7 +53,9 @@ def compute_xxhash64(data: bytes, seed: int = 0) -> int:
         for stripe in struct.iter_unpack("<4Q", data[:whole]):
             lanes = [_mix_value_into_hash_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
         position = whole
-        value = sum(_rotate_bits(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        value = (
+            sum(_rotate_left_in_64_bits(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        )
         for lane in lanes:
             value = ((value ^ _mix_value_into_hash_lane(0, lane)) * first + fourth) & _MASK
     else:
@@ -61,45 +63,45 @@ def compute_xxhash64(data: bytes, seed: int = 0) -> int:
     value = (value + len(data)) & _MASK
     while position + 8 <= len(data):
         (word,) = struct.unpack_from("<Q", data, position)
-        value = (_rotate_bits(value ^ _mix_value_into_hash_lane(0, word), 27) * first + fourth) & _MASK
+        value = (_rotate_left_in_64_bits(value ^ _mix_value_into_hash_lane(0, word), 27) * first + fourth) & _MASK
         position += 8
     if position + 4 <= len(data):
         (half,) = struct.unpack_from("<I", data, position)
-        value = (_rotate_bits(value ^ (half * first & _MASK), 23) * second + third) & _MASK
+        value = (_rotate_left_in_64_bits(value ^ (half * first & _MASK), 23) * second + third) & _MASK
         position += 4
     for byte in data[position:]:
-        value = (_rotate_bits(value ^ (byte * fifth & _MASK), 11) * first) & _MASK
+        value = (_rotate_left_in_64_bits(value ^ (byte * fifth & _MASK), 11) * first) & _MASK
     value = (value ^ (value >> 33)) * second & _MASK
     value = (value ^ (value >> 29)) * third & _MASK
     return value ^ (value >> 32)
 
 
-def _rotate_bits(value: int, bits: int) -> int:
-    return ((value << bits) | (value >> (64 - bits))) & _MASK
+def _rotate_left_in_64_bits(value: int, bit_count: int) -> int:
+    return ((value << bit_count) | (value >> (64 - bit_count))) & _MASK
 
 
 def _mix_value_into_hash_lane(lane: int, value: int) -> int:
-    return (_rotate_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
+    return (_rotate_left_in_64_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
 
 
-def _to_signed_integer(value: int) -> int:
+def _to_signed_64_bit_integer(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def compute_hash(kind: str, text: str | None) -> int | None:
+def compute_hash(duckdb_type: DuckDbType, text: str | None) -> int | None:
     """Return the hash of a value as a signed integer; None for null.
 
     Args:
-        kind: DuckDB type of the value.
+        duckdb_type: DuckDB type of the value.
         text: the value as text; a datetime or timespan as its number of microseconds.
     """
     if text is None:
         return None
-    return _to_signed_integer(compute_xxhash64(_encode_value_for_hash(kind, text)))
+    return _to_signed_64_bit_integer(compute_xxhash64(_encode_value_for_hash(duckdb_type, text)))
 
 
-def _encode_value_for_hash(kind: str, text: str) -> bytes:
-    encode = _ENCODERS.get(kind)
+def _encode_value_for_hash(duckdb_type: DuckDbType, text: str) -> bytes:
+    encode = _ENCODERS.get(duckdb_type)
     return text.encode() if encode is None else encode(text)
 
 
@@ -131,7 +133,7 @@ def _combine_hashes(values: list[int | None]) -> int | None:
         if value is None:
             return None
         combined = ((combined * 31) ^ (value & _MASK)) & _MASK
-    return _to_signed_integer(combined)
+    return _to_signed_64_bit_integer(combined)
 
 
 macros: tuple[str, ...] = (
@@ -145,24 +147,24 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_hash(call: ir.FunctionCall) -> str:
+def _render_hash(call: ir.FunctionCall) -> Sql:
     sql = _render_hash_of_argument(call.args[0])
     if len(call.args) == 1:
         return sql
     return f"kql_hash_rest({EXECUTION}, {sql}, CAST({render_expression(call.args[1])} AS BIGINT))"
 
 
-def _render_hash_many(call: ir.FunctionCall) -> str:
+def _render_hash_many(call: ir.FunctionCall) -> Sql:
     return f"kql_hash_combined({EXECUTION}, [{', '.join(map(_render_hash_of_argument, call.args))}])"
 
 
-def _render_hash_of_argument(arg: ir.Expr) -> str:
+def _render_hash_of_argument(arg: ir.Expr) -> Sql:
     return render_with_arguments_evaluated_once(
         [render_expression(arg)], lambda value: f"kql_hash({EXECUTION}, {value})"
     )
 
 
-def _render_hash_combine(call: ir.FunctionCall) -> str:
+def _render_hash_combine(call: ir.FunctionCall) -> Sql:
     # Other values than whole numbers are no hashes yet.
     hashes = [arg if infer_static_type(arg) in _WHOLE else ir.FunctionCall("hash", (arg,)) for arg in call.args]
     listed = ", ".join(f"CAST({render_expression(each)} AS BIGINT)" for each in hashes)
@@ -181,13 +183,13 @@ _ZLIB_HEADER = b"\x78\x01"
 _RAW = -15
 
 
-def _decode_base64(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
+def _decode_base64(base64_text: str) -> bytes:
+    return base64.b64decode(base64_text, validate=True)
 
 
-def _decode_base64_to_array(text: str) -> list[int] | None:
+def _decode_base64_to_array(base64_text: str) -> list[int] | None:
     try:
-        return list(_decode_base64(text))
+        return list(_decode_base64(base64_text))
     except binascii.Error:
         return None
 
@@ -205,30 +207,34 @@ def _compress_with_deflate(data: bytes) -> bytes:
     return b"\x01" + struct.pack("<HH", len(data), len(data) ^ 0xFFFF) + data
 
 
-def _compress_gzip(text: str) -> str:
+def _compress_gzip_to_base64(text: str) -> str:
     data = text.encode()
     end = struct.pack("<II", zlib.crc32(data), len(data))
     return base64.b64encode(_GZIP_HEADER + _compress_with_deflate(data) + end).decode()
 
 
-def _compress_zlib(text: str) -> str:
+def _compress_zlib_to_base64(text: str) -> str:
     data = text.encode()
     return base64.b64encode(
         _ZLIB_HEADER + _compress_with_deflate(data) + struct.pack(">I", zlib.adler32(data))
     ).decode()
 
 
-def _build_decompressor(name: str, window: int) -> Callable[[str], str]:
-    def decompress(text: str) -> str:
+def _build_decompressor(function_name: str, zlib_window_bits: int) -> Callable[[str], str]:
+    def decompress_base64_text(base64_text: str) -> str:
         try:
-            found = zlib.decompressobj(window).decompress(_decode_base64(text), MAX_DECOMPRESSED_BYTES + 1)
+            found = zlib.decompressobj(zlib_window_bits).decompress(
+                _decode_base64(base64_text), MAX_DECOMPRESSED_BYTES + 1
+            )
         except (zlib.error, binascii.Error):
             return ""
         if len(found) > MAX_DECOMPRESSED_BYTES:
-            raise FunctionFailure(RUNAWAY, f"{name}() would create a text of more than {MAX_DECOMPRESSED_BYTES} bytes")
+            raise FunctionFailure(
+                RUNAWAY, f"{function_name}() would create a text of more than {MAX_DECOMPRESSED_BYTES} bytes"
+            )
         return found.decode("utf-8", "replace")
 
-    return decompress
+    return decompress_base64_text
 
 
 def _encode_punycode_domain(text: str) -> str:
@@ -243,17 +249,17 @@ def _decode_punycode_domain(text: str) -> str:
     )
 
 
-def _build_punycode_call(name: str, convert: Callable[[str], str]) -> ScalarCall:
+def _build_punycode_call(function_name: str, convert_text: Callable[[str], str]) -> ScalarCall:
     def convert_short_text(text: str) -> str:
         if len(text) > MAX_PUNYCODE_CHARACTERS:
             raise FunctionFailure(
                 "EMB0001",
-                f"{name}() of more than {MAX_PUNYCODE_CHARACTERS} characters is not supported by the embedded query "
-                "engine",
+                f"{function_name}() of more than {MAX_PUNYCODE_CHARACTERS} characters is not supported by the embedded "
+                "query engine",
             )
-        return convert(text)
+        return convert_text(text)
 
-    return ScalarCall(name, convert_short_text, "string", "string", "")
+    return ScalarCall(function_name, convert_short_text, "string", "string", "")
 
 
 class _XmlReader:
@@ -263,7 +269,7 @@ class _XmlReader:
         self.root: dict[str, Any] = {}
         self._stack: list[tuple[dict[str, Any], list[str]]] = [(self.root, [])]
 
-    def parse_document(self, text: str) -> dict[str, Any]:
+    def parse_document(self, xml_text: str) -> dict[str, JsonValue]:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start_element
@@ -271,7 +277,7 @@ class _XmlReader:
         parser.CharacterDataHandler = self._add_text
         parser.EntityDeclHandler = self._reject_entities
         try:
-            parser.Parse(text, True)
+            parser.Parse(xml_text, True)
         except expat.ExpatError as error:
             raise ValueError("not XML") from error
         return self.root
@@ -301,38 +307,38 @@ class _XmlReader:
             parent[name] = [parent[name], value]
 
 
-def _parse_xml(text: str) -> Any:
-    if len(text) > MAX_XML_CHARACTERS:
+def _parse_xml_to_json_value(xml_text: str) -> JsonValue:
+    if len(xml_text) > MAX_XML_CHARACTERS:
         return None
-    return _XmlReader().parse_document(text.strip())
+    return _XmlReader().parse_document(xml_text.strip())
 
 
-def _split_command_line(text: str, parser: str) -> list[str] | None:
-    if parser.lower() != "windows":
-        raise ValueError(parser)
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+def _split_command_line(command_line: str, parser_type: str) -> list[str] | None:
+    if parser_type.lower() != "windows":
+        raise ValueError(parser_type)
+    lexer = shlex.shlex(command_line, posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.quotes, lexer.escape, lexer.commenters = True, '"', "", ""
     return list(lexer) or None
 
 
-def _list_json_paths(value: Any) -> list[str]:
+def _list_json_paths(json_value: JsonValue) -> list[str]:
     paths: dict[str, None] = {}
 
-    def add_paths(node: Any, path: str) -> None:
+    def add_paths(json_value: JsonValue, path: str) -> None:
         if path:
             paths[path] = None
-        if isinstance(node, dict):
-            for key, inner in node.items():
+        if isinstance(json_value, dict):
+            for key, inner in json_value.items():
                 add_paths(inner, f"{path}['{key}']")
-        elif isinstance(node, list):
-            for inner in node:
+        elif isinstance(json_value, list):
+            for inner in json_value:
                 add_paths(inner, f"{path}[0]")
 
-    add_paths(value, "")
+    add_paths(json_value, "")
     return list(paths)
 
 
-def _compute_jaccard_index(first_set: list[Any], second_set: list[Any]) -> float | None:
+def _compute_jaccard_index(first_set: list[JsonValue], second_set: list[JsonValue]) -> float | None:
     left, right = ({repr(each) for each in values} for values in (first_set, second_set))
     union = left | right
     return len(left & right) / len(union) if union else None
@@ -345,8 +351,8 @@ CALLS = (
     ScalarCall(
         "base64_encode_fromguid", lambda text: base64.b64encode(uuid.UUID(text).bytes_le).decode(), "guid", "string", ""
     ),
-    ScalarCall("gzip_compress_to_base64_string", _compress_gzip, "text", "string", ""),
-    ScalarCall("zlib_compress_to_base64_string", _compress_zlib, "text", "string", ""),
+    ScalarCall("gzip_compress_to_base64_string", _compress_gzip_to_base64, "text", "string", ""),
+    ScalarCall("zlib_compress_to_base64_string", _compress_zlib_to_base64, "text", "string", ""),
     ScalarCall(
         "gzip_decompress_from_base64_string",
         _build_decompressor("gzip_decompress_from_base64_string", 31),
@@ -365,7 +371,7 @@ CALLS = (
     _build_punycode_call("punycode_to_string", lambda text: text.encode().decode("punycode")),
     _build_punycode_call("punycode_domain_from_string", _encode_punycode_domain),
     _build_punycode_call("punycode_domain_to_string", _decode_punycode_domain),
-    ScalarCall("parse_xml", _parse_xml, "string", "dynamic"),
+    ScalarCall("parse_xml", _parse_xml_to_json_value, "string", "dynamic"),
     ScalarCall("parse_command_line", _split_command_line, "string string", "dynamic"),
     ScalarCall("treepath", _list_json_paths, "dynamic", "dynamic"),
     ScalarCall("jaccard_index", _compute_jaccard_index, "dynamic dynamic", "real"),
@@ -388,7 +394,7 @@ functions: tuple[PythonFunction, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the functions of this module, such as ``gzip_compress_to_base64_string``, to the KQL translator library."""
     for name in ("hash", "hash_xxhash64"):
         add_custom_function(name, (1, 2), _render_hash)

@@ -7,7 +7,6 @@ from ``set`` statements. The module also has some functions that need only SQL, 
 
 import contextvars
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from duckdb_kql import ir, lower, options
 
@@ -20,8 +19,8 @@ from emulators.kusto.extensions.registry import (
     add_function_that_reuses_arguments,
     add_template_function,
 )
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
-from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.sql import Sql, render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_line_and_column, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 
 SUPPORTED: tuple[str, ...] = (
@@ -65,13 +64,13 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_principal_membership(call: ir.FunctionCall) -> str:
+def _render_principal_membership(call: ir.FunctionCall) -> Sql:
     # DuckDB resolves the names in the arguments, although the result does not depend on them.
     unused = " AND ".join(f"({render_expression(arg)}) IS NULL" for arg in call.args)
     return f"(false AND {unused})"
 
 
-def _render_assert(call: ir.FunctionCall) -> str:
+def _render_assert(call: ir.FunctionCall) -> Sql:
     message = call.args[1]
     if isinstance(message, ir.LetRef):
         message = message.value
@@ -83,7 +82,7 @@ def _render_assert(call: ir.FunctionCall) -> str:
     return f"CASE WHEN {render_expression(call.args[0])} THEN true ELSE {failure} END"
 
 
-def _render_estimate_data_size(call: ir.FunctionCall) -> str:
+def _render_estimate_data_size(call: ir.FunctionCall) -> Sql:
     if not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
         raise semantic_error("estimate_data_size(): each argument must be a column", inner="SEM0219")
     sizes = [
@@ -93,19 +92,19 @@ def _render_estimate_data_size(call: ir.FunctionCall) -> str:
     return f"CAST({' + '.join(sizes)} AS BIGINT)"
 
 
-def _render_indexof_regex(call: ir.FunctionCall) -> str:
+def _render_indexof_regex(call: ir.FunctionCall) -> Sql:
     text, pattern, *rest = map(render_expression, call.args)
     start, length, occurrence = [*rest, *("0", "-1", "1")[len(rest) :]]
     bounds = [f"CAST({each} AS BIGINT)" for each in (start, length, occurrence)]
     return render_with_arguments_evaluated_once([text, pattern, *bounds], _render_match_index_or_null)
 
 
-def _render_match_index_or_null(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+def _render_match_index_or_null(text: Sql, pattern: Sql, start: Sql, length: Sql, occurrence: Sql) -> Sql:
     found = _render_match_index(text, pattern, start, length, occurrence)
     return f"CASE WHEN {start} < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {found} END"
 
 
-def _render_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+def _render_match_index(text: Sql, pattern: Sql, start: Sql, length: Sql, occurrence: Sql) -> Sql:
     part = (
         f"CASE WHEN {length} < 0 THEN substr({text}, CAST({start} AS BIGINT) + 1) "
         f"ELSE substr({text}, CAST({start} AS BIGINT) + 1, {length}) END"
@@ -122,7 +121,7 @@ _VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar(
 """Values of the request properties `SIZE` and `START` in the query that is being parsed."""
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add this module's functions to the KQL translator library, and the ``set`` statements that ``bin_auto`` reads."""
     constants = {
         "current_cluster_endpoint": "'localhost'",
@@ -150,15 +149,15 @@ def install_extension() -> None:
 def _install_bin_auto() -> None:
     for name in (SIZE, START):
         options.OPTION_SUPPORT[name] = (options.OptionSupport.NO_OP, "read by bin_auto()")
-    replace_attribute(lower, "_apply_set_statements", _patch_apply_set_statements)
-    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
+    replace_attribute(lower, "_apply_set_statements", _patch_set_statements_for_bin_auto)
+    replace_attribute(lower, "_lower_function_call", _patch_calls_for_bin_auto)
     add_custom_function(
         "array_strcat", (2,), lambda call: render_expression(ir.FunctionCall("strcat_array", call.args))
     )
 
 
-def _patch_apply_set_statements(library_function: Callable[[Any], None]) -> Callable[[Any], None]:
-    def apply_set_statements(tree: Any) -> None:
+def _patch_set_statements_for_bin_auto(library_function: Callable[[ParseNode], None]) -> Callable[[ParseNode], None]:
+    def apply_and_store_set_statements(tree: ParseNode) -> None:
         library_function(tree)
         values = {}
         for statement in list_nodes_by_rule(tree, "SetStatement"):
@@ -167,25 +166,25 @@ def _patch_apply_set_statements(library_function: Callable[[Any], None]) -> Call
                 values[name] = _parse_set_statement_value(statement, name, value)
         _VALUES.set(values)
 
-    return apply_set_statements
+    return apply_and_store_set_statements
 
 
-def _parse_set_statement_value(statement: Any, name: str, value: Any) -> ir.Expr:
-    lowered = None if value is None else reader.lower_expr(reader.collapse(value))
+def _parse_set_statement_value(statement: ParseNode, option_name: str, value_node: ParseNode | None) -> ir.Expr:
+    lowered = None if value_node is None else reader.lower_expr(reader.collapse(value_node))
     if not isinstance(lowered, ir.Literal):
-        raise semantic_error(f"set {name} requires a literal", position=get_source_position(statement))
+        raise semantic_error(f"set {option_name} requires a literal", position=get_line_and_column(statement))
     return lowered
 
 
-def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_function_call(node: Any) -> ir.Expr:
+def _patch_calls_for_bin_auto(library_function: Callable[[ParseNode], ir.Expr]) -> Callable[[ParseNode], ir.Expr]:
+    def convert_function_call(node: ParseNode) -> ir.Expr:
         parts = get_child_rules(node)
         if not parts or parts[0].getText() != "bin_auto":
             return library_function(node)
         size, start = (_VALUES.get().get(name) for name in (SIZE, START))
         if len(parts) != 2 or size is None:  # noqa: PLR2004  the name and one argument
             fault = f"requires the statement 'set {SIZE} = ...'" if size is None else "requires 1 argument"
-            raise semantic_error(f"bin_auto() {fault}", inner="SEM0219", position=get_source_position(node))
+            raise semantic_error(f"bin_auto() {fault}", inner="SEM0219", position=get_line_and_column(node))
         value = reader.lower_expr(parts[1])
         return (
             ir.FunctionCall("bin", (value, size)) if start is None else ir.FunctionCall("bin_at", (value, size, start))

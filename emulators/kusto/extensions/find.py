@@ -8,7 +8,7 @@ type.
 import dataclasses
 import fnmatch
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from duckdb_kql import ir, lower, schema
 
@@ -17,21 +17,23 @@ from emulators.kusto.extensions.conversions import CONVERSIONS
 from emulators.kusto.extensions.functions import call_matching_views
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import (
+    ExpressionReplacer,
     PipelineOperator,
-    Substitute,
     find_columns_of_readable_tables,
     get_table_names,
     unwrap_operator_node,
 )
 from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
 from emulators.kusto.extensions.sources import TypedUnion
-from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
+from emulators.kusto.extensions.sql import Sql, quote_name, quote_text, render_expression
 from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
 from emulators.kusto.extensions.tabular import find_name_given_by_as
 from emulators.kusto.extensions.tree import (
+    IrNode,
+    ParseNode,
     get_child_rules,
+    get_line_and_column,
     get_rule_name,
-    get_source_position,
     iterate_nodes,
     list_nodes_by_rule,
 )
@@ -42,8 +44,15 @@ macros: tuple[str, ...] = ()
 PACK = "pack_"
 _SOURCE = "source_"
 
-type Projection = tuple[tuple[str, str | None], ...]
+type ProjectedColumns = tuple[tuple[str, str | None], ...]
 """Name and type of each column of a ``project`` clause; the type is None without a conversion."""
+
+
+class _SearchedTable(NamedTuple):
+    """Name of a table, and a query that returns its rows."""
+
+    name: str
+    query: ir.Query
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +72,10 @@ class FindRows(PipelineOperator):
     label: str
     label_column: str
     branches: tuple[ir.Query, ...]
-    projected: Projection | None
+    projected: ProjectedColumns | None
     packs: bool
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the matching rows with the columns of the result."""
         label = f"{quote_text(self.label)} AS {quote_name(self.label_column)}"
         self._check_column_names_exist()
@@ -84,18 +93,18 @@ class FindRows(PipelineOperator):
         chosen = ", ".join([label, *self._iterate_result_column_sql(input_columns)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that this table contributes to the result."""
         if not self._is_table_searched(input_columns):
             return [self.label_column]
         names = [name for name, _ in self._choose_result_columns_and_types(input_columns)]
         return [self.label_column, *names, *([PACK] if self._has_pack_column() else [])]
 
-    def replace_expressions(self, substitute: Substitute) -> "FindRows":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "FindRows":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the condition."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
-    def _iterate_result_column_sql(self, input_columns: list[str]) -> Iterator[str]:
+    def _iterate_result_column_sql(self, input_columns: list[str]) -> Iterator[Sql]:
         chosen = self._choose_result_columns_and_types(input_columns)
         for name, kind in chosen:
             column: ir.Expr = ir.ColumnRef(name)
@@ -114,7 +123,7 @@ class FindRows(PipelineOperator):
             ]
             yield f"{render_expression(ir.FunctionCall('bag_pack', tuple(pairs)))} AS {quote_name(PACK)}"
 
-    def _choose_result_columns_and_types(self, input_columns: Sequence[str]) -> Projection:
+    def _choose_result_columns_and_types(self, input_columns: Sequence[str]) -> ProjectedColumns:
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in input_columns)
         searched = [each for each in self._list_columns_per_branch() if self._is_table_searched(each)]
@@ -138,7 +147,7 @@ class FindRows(PipelineOperator):
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
             return True
-        if not any(_is_column_name(node) for node in nodes):
+        if not any(_is_reference_to_column(node) for node in nodes):
             return True
         return bool(set(self._list_condition_columns()) & set(input_columns))
 
@@ -146,7 +155,9 @@ class FindRows(PipelineOperator):
         """Return the columns that the condition of ``find`` names and that at least one table has."""
         nodes = iterate_nodes(self.predicate)
         named = [
-            node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
+            node.name if isinstance(node, ir.ColumnRef) else node.column
+            for node in nodes
+            if _is_reference_to_column(node)
         ]
         existing = {name for columns in self._list_columns_per_branch() for name in columns}
         return [name for name in dict.fromkeys(named) if name in existing]
@@ -163,7 +174,7 @@ class FindRows(PipelineOperator):
         return [schema.output_columns(branch, known) for branch in self.branches]
 
 
-def _is_column_name(node: Any) -> bool:
+def _is_reference_to_column(node: IrNode) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
@@ -182,11 +193,11 @@ class OrderFindColumns(PipelineOperator):
 
     projected: tuple[str, ...] | None
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that selects all columns in the order of the result."""
-        return f"SELECT {', '.join(map(quote_name, self.infer_columns(input_columns)))} FROM {input_sql}"  # noqa: S608  quoted names
+        return f"SELECT {', '.join(map(quote_name, self.infer_output_columns(input_columns)))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the result columns: first the table name, then the columns in the order of the ``project`` clause.
 
         The column ``pack_``, a JSON object with all remaining values, is last.
@@ -196,39 +207,39 @@ class OrderFindColumns(PipelineOperator):
         return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the operator ``find``, which can only start a query, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
-    replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
+    replace_attribute(lower, "_lower_head", _patch_pipeline_conversion_for_find)
+    replace_attribute(lower, "_is_tabular_value", _patch_is_tabular_for_find)
 
 
-def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
-    def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
+def _patch_is_tabular_for_find(library_function: Callable[..., bool]) -> Callable[..., bool]:
+    def is_find_or_tabular(node: ParseNode, scalars: dict[str, ir.Expr]) -> bool:
         return get_rule_name(reader.unparenthesize(node)) == "FindOperator" or library_function(node, scalars)
 
-    return is_tabular
+    return is_find_or_tabular
 
 
-def _patch_convert_pipeline(
-    library_function: Callable[[Any, list[Any]], ir.Query],
-) -> Callable[[Any, list[Any]], ir.Query]:
-    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+def _patch_pipeline_conversion_for_find(
+    library_function: Callable[[ParseNode, list[ParseNode]], ir.Query],
+) -> Callable[[ParseNode, list[ParseNode]], ir.Query]:
+    def convert_find_or_pipeline(first_node: ParseNode, operator_nodes: list[ParseNode]) -> ir.Query:
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "FindOperator":
             return _parse_find(inner, operator_nodes)
         if operator_nodes and get_rule_name(unwrap_operator_node(operator_nodes[0])) == "FindOperator":
             raise unsupported_error(
-                "find after a pipe", "write find in (...) where", get_source_position(operator_nodes[0])
+                "find after a pipe", "write find in (...) where", get_line_and_column(operator_nodes[0])
             )
         return library_function(first_node, operator_nodes)
 
-    return convert_pipeline
+    return convert_find_or_pipeline
 
 
-def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
-    branches, label_column = list(_parse_searched_tables(node)), _read_withsource_column(node)
+def _parse_find(node: ParseNode, operator_nodes: list[ParseNode]) -> ir.Query:
+    branches, label_column = list(_iterate_searched_tables(node)), _read_withsource_column(node)
     if not branches:
-        raise semantic_error("find requires a table", position=get_source_position(node))
+        raise semantic_error("find requires a table", position=get_line_and_column(node))
     predicate = parse_search_condition(_get_predicate_node(node))
     projected, packs = _parse_projection_and_pack_flag(node)
     queries = tuple(query for _, query in branches)
@@ -246,15 +257,15 @@ def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     )
 
 
-def _get_predicate_node(node: Any) -> Any:
+def _get_predicate_node(node: ParseNode) -> ParseNode:
     # The condition follows the clause with the tables, and precedes the clause with the columns.
     return next(
         child for child in get_child_rules(node) if not get_rule_name(child).startswith(("FindOperator", "Data"))
     )
 
 
-def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
-    """Yield the name of each table that ``find`` searches, and a query that returns the table's rows."""
+def _iterate_searched_tables(node: ParseNode) -> Iterator[_SearchedTable]:
+    """Yield each table that ``find`` searches."""
     clauses = list_nodes_by_rule(node, "FindOperatorInClause")
     if not clauses:
         yield from _iterate_matching_tables("*")
@@ -265,18 +276,19 @@ def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
             continue
         query = reader.lower_query_node(inner)
         is_table = isinstance(query.source, ir.TableRef) and not query.operators
-        yield find_name_given_by_as(child) or (inner.getText() if is_table else f"union_arg{index}"), query
+        name = find_name_given_by_as(child) or (inner.getText() if is_table else f"union_arg{index}")
+        yield _SearchedTable(name, query)
 
 
-def _iterate_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
-    for view in call_matching_views(pattern):
-        yield view.name.partition("(")[0], ir.Query(view)
+def _iterate_matching_tables(name_pattern: str) -> Iterator[_SearchedTable]:
+    for view in call_matching_views(name_pattern):
+        yield _SearchedTable(view.name.partition("(")[0], ir.Query(view))
     for name in get_table_names():
-        if fnmatch.fnmatchcase(name, pattern):
-            yield name, ir.Query(ir.TableRef(name))
+        if fnmatch.fnmatchcase(name, name_pattern):
+            yield _SearchedTable(name, ir.Query(ir.TableRef(name)))
 
 
-def _read_withsource_column(node: Any) -> str:
+def _read_withsource_column(node: ParseNode) -> str:
     column: str | None = None
     for clause in list_nodes_by_rule(node, "FindOperatorParametersWhereClause"):
         for parameter in get_child_rules(clause):
@@ -284,13 +296,13 @@ def _read_withsource_column(node: Any) -> str:
             if name == "withsource" and column is None:
                 column = value
             elif get_rule_name(parameter) != "FindOperatorInClause" and name != "datascope":
-                raise unsupported_error(f"find {parameter.getText()[:100]}", position=get_source_position(parameter))
+                raise unsupported_error(f"find {parameter.getText()[:100]}", position=get_line_and_column(parameter))
     return _SOURCE if column is None else column
 
 
-def _parse_projection_and_pack_flag(node: Any) -> tuple[Projection | None, bool]:
+def _parse_projection_and_pack_flag(node: ParseNode) -> tuple[ProjectedColumns | None, bool]:
     if list_nodes_by_rule(node, "FindOperatorProjectAwayClause"):
-        raise unsupported_error("find with project-away", position=get_source_position(node))
+        raise unsupported_error("find with project-away", position=get_line_and_column(node))
     clauses = list_nodes_by_rule(node, "FindOperatorProjectClause")
     if not clauses:
         return None, False
@@ -299,6 +311,6 @@ def _parse_projection_and_pack_flag(node: Any) -> tuple[Projection | None, bool]
         name, *kinds = get_child_rules(each)
         kind = kinds[0].getText().lstrip(":") if kinds else None
         if kind is not None and kind not in CONVERSIONS:
-            raise semantic_error(f"find: unknown type '{kind[:50]}'", position=get_source_position(each))
+            raise semantic_error(f"find: unknown type '{kind[:50]}'", position=get_line_and_column(each))
         columns.append((reader.find_names(name)[0], kind))
     return tuple(columns), bool(list_nodes_by_rule(clauses[0], "FindOperatorPackExpression"))

@@ -9,7 +9,7 @@ import functools
 import json
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from duckdb_kql import ir, lower, schema, translate
 
@@ -17,11 +17,15 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.activity import TimelinePlugin
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import Substitute, find_columns_of_readable_tables, replace_query_expressions
+from emulators.kusto.extensions.pipeline import (
+    ExpressionReplacer,
+    find_columns_of_readable_tables,
+    replace_query_expressions,
+)
 from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.several_results import build_operators_of_selected_result
-from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text, render_expression
-from emulators.kusto.extensions.tree import get_rule_name, get_source_position
+from emulators.kusto.extensions.sql import SQL_TYPES, NamePrefix, Sql, quote_name, quote_text, render_expression
+from emulators.kusto.extensions.tree import ParseNode, get_line_and_column, get_rule_name
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = (
@@ -63,13 +67,13 @@ class Funnel(TimelinePlugin):
     result: tuple[str, ...] = ()
     reads_input_only: ClassVar[bool] = True
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that counts the ids that pass through the sequence of states in each time window."""
-        self.check_columns(input_columns)
+        self.check_columns_exist(input_columns)
         check_column_exists(self.state, input_columns)
         states, p = (
             _parse_funnel_states(self.sequence),
-            choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)]),
+            choose_unused_prefix([*input_columns, *self.infer_output_columns(input_columns)]),
         )
         begin, end, size = self.render_constants()
         name, time = map(quote_name, self.columns)
@@ -83,14 +87,14 @@ class Funnel(TimelinePlugin):
             return self._render_counts_by_previous_and_next_state(p, events, states)
         return self._render_completion_counts(p, events, states)
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column and results."""
         del input_columns
         if self.result:
             return [self.columns[1], *self.result, "dcount", "samples"]
         return [self.columns[1], self.state, "Period", "dcount"]
 
-    def replace_expressions(self, substitute: Substitute) -> "Funnel":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "Funnel":
         """Return a copy of the plugin with ``substitute`` applied to its constants, states and periods."""
         return dataclasses.replace(
             self,
@@ -99,11 +103,13 @@ class Funnel(TimelinePlugin):
             periods=substitute(self.periods),
         )
 
-    def _render_ids_by_reached_state(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
+    def _render_ids_by_reached_state(
+        self, prefix: NamePrefix, events: Sql, states: Sequence[str], time_condition: Sql
+    ) -> list[Sql]:
         """Return one SQL subquery for each state; it yields the ids that reached this state in the required order.
 
-        Its columns are id, time window, time of the first state, and time of this state. ``limit`` is an SQL condition
-        for two consecutive states; ``prefix`` begins the names of all generated columns.
+        Its columns are id, time window, time of the first state, and time of this state. ``time_condition`` is an SQL
+        condition for two consecutive states.
         """
         first = (
             f"(SELECT DISTINCT {prefix}i, {prefix}w, {prefix}t AS {prefix}b, {prefix}t FROM {events} "  # noqa: S608
@@ -116,14 +122,14 @@ class Funnel(TimelinePlugin):
                 f"(SELECT c.{prefix}i, c.{prefix}w, c.{prefix}b, min(e.{prefix}t) AS {prefix}t FROM "  # noqa: S608
                 f"{chain[-1]} AS c JOIN {events} AS e "
                 f"ON e.{prefix}i = c.{prefix}i AND c.{prefix}t {later} e.{prefix}t AND e.{prefix}s = "
-                f"{quote_text(state)} AND {limit} "
+                f"{quote_text(state)} AND {time_condition} "
                 "GROUP BY ALL)"
             )
         return chain
 
-    def _render_completion_counts(self, prefix: str, events: str, states: Sequence[str]) -> str:
+    def _render_completion_counts(self, prefix: NamePrefix, events: Sql, states: Sequence[str]) -> Sql:
         begin, _, size = self.render_constants()
-        time, state, period, count = map(quote_name, self.infer_columns([]))
+        time, state, period, count = map(quote_name, self.infer_output_columns([]))
         periods = f"(SELECT unnest({_render_period_limits(self.periods)}) AS {prefix}p)"
         parts = [
             f"SELECT {prefix}w, {index} AS {prefix}k, {quote_text(name)} AS {prefix}n, {prefix}p, "  # noqa: S608
@@ -139,7 +145,7 @@ class Funnel(TimelinePlugin):
             f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {prefix}w, {prefix}p, {prefix}k"
         )
 
-    def _render_counts_by_previous_and_next_state(self, prefix: str, events: str, states: Sequence[str]) -> str:
+    def _render_counts_by_previous_and_next_state(self, prefix: NamePrefix, events: Sql, states: Sequence[str]) -> Sql:
         """Return SQL that counts the ids with the whole sequence, by the state before and after the sequence.
 
         ``events`` is SQL of the input rows; ``prefix`` begins the names of all generated columns.
@@ -204,28 +210,32 @@ def _is_state_literal(literal: ir.Literal) -> bool:
     return literal.kind in _STATE_KINDS and literal.value is not None
 
 
-def _render_period_limits(expr: ir.Expr) -> str:
+def _render_period_limits(expr: ir.Expr) -> Sql:
     return f"list_transform(CAST({render_expression(expr)} AS VARCHAR[]), lambda _e: kql_period(_e))"
 
 
-def _parse_funnel(node: Any, arguments: Sequence[Any], clause: Any, *, name: str) -> list[ir.Operator]:
-    position = get_source_position(node)
-    if clause is not None:
-        raise unsupported_error(f"evaluate {name} with an output schema", position=position)
+def _parse_funnel(
+    node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None, *, plugin_name: str
+) -> list[ir.Operator]:
+    position = get_line_and_column(node)
+    if schema_clause is not None:
+        raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=position)
     lowered = [reader.lower_expr(each) for each in arguments]
-    state = {"funnel_sequence": 6, "funnel_sequence_completion": 5}[name]
+    state = {"funnel_sequence": 6, "funnel_sequence_completion": 5}[plugin_name]
     columns = [lowered[index] for index in (0, 1, state)] if len(lowered) == _FUNNEL_ARGUMENTS else []
     if not columns or not all(isinstance(each, ir.ColumnRef) for each in columns):
-        fault = f"evaluate {name}() requires 3 columns and 5 constants"
+        fault = f"evaluate {plugin_name}() requires 3 columns and 5 constants"
         raise semantic_error(fault, inner="SEM0219", position=position)
     named = tuple(each.name for each in columns)
     begin, end = lowered[2:4]
-    if name == "funnel_sequence_completion":
+    if plugin_name == "funnel_sequence_completion":
         constants = (begin, end, lowered[4])
-        return [Funnel(name, named[:2], constants, (), named[2], lowered[6], lowered[7])]
+        return [Funnel(plugin_name, named[:2], constants, (), named[2], lowered[6], lowered[7])]
     constants = (begin, end, lowered[5])
     results = [("prev", "next"), ("prev",), ("next",)]
-    funnels = [Funnel(name, named[:2], constants, (), named[2], lowered[7], lowered[4], each) for each in results]
+    funnels = [
+        Funnel(plugin_name, named[:2], constants, (), named[2], lowered[7], lowered[4], each) for each in results
+    ]
     return build_operators_of_selected_result(node, [("", functools.partial(list, [each])) for each in funnels])
 
 
@@ -247,15 +257,15 @@ class NewActivityMetrics(TimelinePlugin):
     lookback: ir.Query | None = None
     by_week: bool = False
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that yields one row for each pair of a time window and the same or a later window.
 
         A window without new ids is never the first window of a pair.
         """
         cohort, dimensions = self._split_cohort_and_dimensions(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
-        plugin.check_columns(input_columns)
-        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
+        plugin.check_columns_exist(input_columns)
+        p = choose_unused_prefix([*input_columns, *self.infer_output_columns(input_columns)])
         since, end, size = plugin.render_constants()
         begin = render_expression(ir.FunctionCall("startofweek", self.constants[:1])) if self.by_week else since
         name, time = map(quote_name, self.columns)
@@ -288,17 +298,17 @@ class NewActivityMetrics(TimelinePlugin):
         values += [f"{p}v", f"{p}r", f"{p}n - {p}r", share.format(f"{p}r"), share.format(f"({p}n - {p}r)")]
         named = ", ".join(
             f"{value} AS {quote_name(each)}"
-            for value, each in zip(values, self.infer_columns(input_columns), strict=True)
+            for value, each in zip(values, self.infer_output_columns(input_columns), strict=True)
         )
         where = "" if cohort is None else f" WHERE {begin} + {size} * {p}a = {render_expression(cohort)}"
         return f"SELECT {named} FROM {joined}{where} ORDER BY {p}a, {p}b{grouped}"  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: starts of both windows, dimensions and metrics."""
         _, dimensions = self._split_cohort_and_dimensions(input_columns)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
-    def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "NewActivityMetrics":
         """Return a copy of the plugin with ``substitute`` applied to its constants, other arguments and lookback."""
         lookback = None if self.lookback is None else replace_query_expressions(self.lookback, substitute)
         return dataclasses.replace(
@@ -321,7 +331,7 @@ class NewActivityMetrics(TimelinePlugin):
                 raise semantic_error(f"evaluate {self.plugin}(): a dimension must be a column", inner="SEM0219")
         return cohort, tuple(dimensions)
 
-    def _render_lookback_ids(self) -> str:
+    def _render_lookback_ids(self) -> Sql:
         if self.lookback is None:
             return ""
         known = find_columns_of_readable_tables()
@@ -330,9 +340,11 @@ class NewActivityMetrics(TimelinePlugin):
         return f"SELECT {quote_name(self.columns[0])} FROM ({translate.to_sql(self.lookback, known)})"  # noqa: S608
 
 
-def _parse_new_activity_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    plugin, position = "new_activity_metrics", get_source_position(node)
-    if clause is not None:
+def _parse_new_activity_metrics(
+    node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
+) -> ir.Operator:
+    plugin, position = "new_activity_metrics", get_line_and_column(node)
+    if schema_clause is not None:
         raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
     lookback = None
     if len(arguments) > _METRICS_ARGUMENTS and get_rule_name(reader.unparenthesize(arguments[-1])) == "PipeExpression":
@@ -350,21 +362,21 @@ def _parse_new_activity_metrics(node: Any, arguments: Sequence[Any], clause: Any
     return NewActivityMetrics(plugin, columns, tuple(lowered[2:5]), (), tuple(lowered[5:]), lookback, by_week)
 
 
-def _patch_resolve_in_subqueries(
+def _patch_table_names_in_lookbacks(
     library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
-    return lambda query, names: _resolve_lookback_queries(library_function(query, names), names)
+    return lambda query, names: _convert_table_arguments_to_lookbacks(library_function(query, names), names)
 
 
-def _resolve_lookback_queries(query: ir.Query, names: set[str]) -> ir.Query:
+def _convert_table_arguments_to_lookbacks(query: ir.Query, table_names: set[str]) -> ir.Query:
     """Return the query; a last argument of ``new_activity_metrics`` that names a table becomes the lookback query.
 
-    ``names`` are the names of the tables that ``let`` statements declare.
+    ``table_names`` are the names of the tables that ``let`` statements declare.
     """
     operators: list[ir.Operator] = []
     for each in query.operators:
         last = each.optional[-1] if isinstance(each, NewActivityMetrics) and each.optional else None
-        if isinstance(each, NewActivityMetrics) and isinstance(last, ir.ColumnRef) and last.name in names:
+        if isinstance(each, NewActivityMetrics) and isinstance(last, ir.ColumnRef) and last.name in table_names:
             lookback = ir.Query(ir.TableRef(last.name))
             operators.append(dataclasses.replace(each, optional=each.optional[:-1], lookback=lookback))
         else:
@@ -372,9 +384,9 @@ def _resolve_lookback_queries(query: ir.Query, names: set[str]) -> ir.Query:
     return dataclasses.replace(query, operators=operators)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``funnel_sequence``, ``funnel_sequence_completion`` and ``new_activity_metrics`` to ``evaluate``."""
     for name in ("funnel_sequence", "funnel_sequence_completion"):
-        add_plugin(name, functools.partial(_parse_funnel, name=name))
+        add_plugin(name, functools.partial(_parse_funnel, plugin_name=name))
     add_plugin("new_activity_metrics", _parse_new_activity_metrics)
-    replace_attribute(lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries)
+    replace_attribute(lower, "_resolve_in_subqueries", _patch_table_names_in_lookbacks)

@@ -11,14 +11,13 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.registry import add_custom_function, add_function_that_reuses_arguments
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.sql import Sql, render_expression, render_with_arguments_evaluated_once
 
 _RADIUS = 6_371_010.0
 """Radius of the sphere in metres, as in Kusto."""
@@ -59,11 +58,11 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_arguments_as_doubles(call: ir.FunctionCall) -> list[str]:
+def _render_arguments_as_doubles(call: ir.FunctionCall) -> list[Sql]:
     return [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args]
 
 
-def _render_point_distance(call: ir.FunctionCall) -> str:
+def _render_point_distance(call: ir.FunctionCall) -> Sql:
     if len(call.args) == 5:  # noqa: PLR2004
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
@@ -73,53 +72,54 @@ def _render_point_distance(call: ir.FunctionCall) -> str:
     )
 
 
-def _render_point_in_circle(call: ir.FunctionCall) -> str:
+def _render_point_in_circle(call: ir.FunctionCall) -> Sql:
     return render_with_arguments_evaluated_once(
         _render_arguments_as_doubles(call),
         lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
     )
 
 
-def _render_point_in_polygon(call: ir.FunctionCall) -> str:
+def _render_point_in_polygon(call: ir.FunctionCall) -> Sql:
     point = [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args[:2]]
     return render_with_arguments_evaluated_once(
         [*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})"
     )
 
 
-def _render_geohash_of_point(call: ir.FunctionCall) -> str:
+def _render_geohash_of_point(call: ir.FunctionCall) -> Sql:
     accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
     return render_with_arguments_evaluated_once(
         [*_render_arguments_as_doubles(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash
     )
 
 
-def _render_geohash(lon: str, lat: str, digits: str) -> str:
+def _render_geohash(longitude: Sql, latitude: Sql, digit_count: Sql) -> Sql:
     """Return SQL that computes the geohash of a point; the bits of both coordinates alternate, 5 bits per digit."""
 
-    def render_geohash_bit(index: str) -> str:
-        even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
-        odd = f"CAST(floor(({lat} + 90) / 180 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
+    def render_geohash_bit(index: Sql) -> Sql:
+        even = f"CAST(floor(({longitude} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
+        odd = f"CAST(floor(({latitude} + 90) / 180 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
         return f"(CASE WHEN {index} % 2 = 0 THEN {even} ELSE {odd} END)"
 
     value = " + ".join(f"{render_geohash_bit(f'(5 * _d + {place})')} * {1 << (4 - place)}" for place in range(5))
     text = (
-        f"array_to_string(list_transform(range(0, least({digits}, 18)), "
+        f"array_to_string(list_transform(range(0, least({digit_count}, 18)), "
         f"lambda _d: substr('{_BASE_32}', CAST({value} AS BIGINT) + 1, 1)), '')"
     )
-    return f"CASE WHEN kql_on_globe({lon}, {lat}) AND {digits} BETWEEN 1 AND {_MAX_DIGITS} THEN {text} ELSE '' END"
+    valid = f"kql_on_globe({longitude}, {latitude}) AND {digit_count} BETWEEN 1 AND {_MAX_DIGITS}"
+    return f"CASE WHEN {valid} THEN {text} ELSE '' END"
 
 
-def _render_geohash_centre(text: str) -> str:
-    digit = f"(strpos('{_BASE_32}', substr({text}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
-    bits = f"list_transform(range(0, 5 * length({text})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
+def _render_geohash_centre(geohash: Sql) -> Sql:
+    digit = f"(strpos('{_BASE_32}', substr({geohash}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
+    bits = f"list_transform(range(0, 5 * length({geohash})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
 
-    def render_coordinate_from_bits(parity: int, span: int) -> str:
+    def render_coordinate_from_bits(parity: int, span_degrees: int) -> Sql:
         own = f"list_filter({bits}, lambda _v, _i: (_i - 1) % 2 = {parity})"
         parts = f"list_transform({own}, lambda _v, _i: _v * pow(0.5, _i))"
-        return f"(coalesce(list_sum({parts}), 0) + pow(0.5, len({own}) + 1)) * {span} - {span // 2}"
+        return f"(coalesce(list_sum({parts}), 0) + pow(0.5, len({own}) + 1)) * {span_degrees} - {span_degrees // 2}"
 
-    valid = f"regexp_full_match({text}, '[{_BASE_32}]{{1,18}}')"
+    valid = f"regexp_full_match({geohash}, '[{_BASE_32}]{{1,18}}')"
     point = f"[{render_coordinate_from_bits(0, 360)}, {render_coordinate_from_bits(1, 180)}]"
     return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', {point}) END"
 
@@ -127,13 +127,17 @@ def _render_geohash_centre(text: str) -> str:
 _MAX_LONGITUDE, _MAX_LATITUDE = 180, 90
 
 type Vector = tuple[float, float, float]
+type Ring = Sequence[Vector]
+"""Distinct vertices of a ring, as unit vectors."""
+type Polygon = Sequence[Ring]
+"""Outer ring of a polygon, followed by the rings of its holes."""
 
 
-def to_unit_vector(point: Sequence[float]) -> Vector:
+def to_unit_vector(longitude_and_latitude: Sequence[float]) -> Vector:
     """Return the unit vector of a point (longitude and latitude in degrees); raise ValueError if it is out of range."""
-    longitude, latitude = float(point[0]), float(point[1])
+    longitude, latitude = float(longitude_and_latitude[0]), float(longitude_and_latitude[1])
     if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
-        raise ValueError(point)
+        raise ValueError(longitude_and_latitude)
     lon, lat = math.radians(longitude), math.radians(latitude)
     return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
 
@@ -149,16 +153,16 @@ def compute_cross_product(left: Vector, right: Vector) -> Vector:
     return b * f - c * e, c * d - a * f, a * e - b * d
 
 
-def _measure_angle(left: Vector, right: Vector) -> float:
+def _measure_angle_radians(left: Vector, right: Vector) -> float:
     across = compute_cross_product(left, right)
     return math.atan2(math.sqrt(compute_dot_product(across, across)), compute_dot_product(left, right))
 
 
-def _iterate_line_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
+def _iterate_line_segments(geojson: JsonValue) -> Iterator[tuple[Vector, Vector]]:
     """Yield the segments of a GeoJSON LineString or MultiLineString; raise ValueError for any other shape."""
-    if shape["type"] not in ("LineString", "MultiLineString"):
-        raise ValueError(shape["type"])
-    lines = [shape["coordinates"]] if shape["type"] == "LineString" else shape["coordinates"]
+    if geojson["type"] not in ("LineString", "MultiLineString"):
+        raise ValueError(geojson["type"])
+    lines = [geojson["coordinates"]] if geojson["type"] == "LineString" else geojson["coordinates"]
     for line in lines:
         points = [to_unit_vector(point) for point in line]
         if len(points) < 2:  # noqa: PLR2004  a line has two ends
@@ -166,18 +170,20 @@ def _iterate_line_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
         yield from pairwise(points)
 
 
-def _measure_line_length(shape: Any) -> float:
-    return math.fsum(_measure_angle(start, end) for start, end in _iterate_line_segments(shape)) * _RADIUS
+def _measure_line_metres(geojson: JsonValue) -> float:
+    return math.fsum(_measure_angle_radians(start, end) for start, end in _iterate_line_segments(geojson)) * _RADIUS
 
 
-def _measure_distance_to_line(longitude: float, latitude: float, shape: Any) -> float:
+def _measure_metres_to_line(longitude: float, latitude: float, geojson: JsonValue) -> float:
     point = to_unit_vector((longitude, latitude))
-    return min(_measure_segment_distance(point, start, end) for start, end in _iterate_line_segments(shape)) * _RADIUS
+    return (
+        min(_measure_radians_to_segment(point, start, end) for start, end in _iterate_line_segments(geojson)) * _RADIUS
+    )
 
 
-def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
+def _measure_radians_to_segment(point: Vector, start: Vector, end: Vector) -> float:
     """Return the distance of a point from a segment of a great circle, as an angle in radians."""
-    nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
+    nearest_end = min(_measure_angle_radians(point, start), _measure_angle_radians(point, end))
     normal = compute_cross_product(start, end)
     length = math.sqrt(compute_dot_product(normal, normal))
     if length == 0:
@@ -194,8 +200,8 @@ def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> floa
 
 
 _LINE_CALLS = (
-    ScalarCall("geo_line_length", _measure_line_length, "dynamic", "real"),
-    ScalarCall("geo_distance_point_to_line", _measure_distance_to_line, "real real dynamic", "real"),
+    ScalarCall("geo_line_length", _measure_line_metres, "dynamic", "real"),
+    ScalarCall("geo_distance_point_to_line", _measure_metres_to_line, "real real dynamic", "real"),
 )
 _LEAST_POINTS = 4
 _MAX_UNION_EDGES = 2_000
@@ -216,15 +222,15 @@ def _parse_ring_vertices(ring: Sequence[Sequence[float]]) -> list[Vector]:
     return vertices
 
 
-def _measure_ring_area(ring: Sequence[Vector]) -> float:
+def _measure_ring_steradians(ring: Ring) -> float:
     """Return the solid angle, in steradians, of the smaller of the two regions into which a ring divides a sphere."""
     origin = ring[0]
-    total = math.fsum(_measure_triangle_area(origin, a, b) for a, b in pairwise(ring[1:]))
+    total = math.fsum(_measure_signed_triangle_steradians(origin, a, b) for a, b in pairwise(ring[1:]))
     angle = math.fabs(total)
     return min(angle, 4 * math.pi - angle)
 
 
-def _measure_triangle_area(a: Vector, b: Vector, c: Vector) -> float:
+def _measure_signed_triangle_steradians(a: Vector, b: Vector, c: Vector) -> float:
     """Return the solid angle of a triangle in steradians; it is negative if the vertices are in clockwise order."""
     return 2 * math.atan2(
         compute_dot_product(a, compute_cross_product(b, c)),
@@ -232,21 +238,23 @@ def _measure_triangle_area(a: Vector, b: Vector, c: Vector) -> float:
     )
 
 
-def _measure_polygon_area(shape: Any) -> float:
-    if shape["type"] not in ("Polygon", "MultiPolygon"):
-        raise ValueError(shape["type"])
-    parts = [shape["coordinates"]] if shape["type"] == "Polygon" else shape["coordinates"]
+def _measure_polygon_square_metres(geojson: JsonValue) -> float:
+    if geojson["type"] not in ("Polygon", "MultiPolygon"):
+        raise ValueError(geojson["type"])
+    parts = [geojson["coordinates"]] if geojson["type"] == "Polygon" else geojson["coordinates"]
     polygons = [[_parse_ring_vertices(ring) for ring in rings] for rings in parts]
     if not polygons or not all(polygons):
-        raise ValueError(shape)
-    areas = [_measure_ring_area(shell) - math.fsum(map(_measure_ring_area, holes)) for shell, *holes in polygons]
+        raise ValueError(geojson)
+    areas = [
+        _measure_ring_steradians(shell) - math.fsum(map(_measure_ring_steradians, holes)) for shell, *holes in polygons
+    ]
     total = math.fsum(areas)
     if len(polygons) > 1:
-        total -= _measure_overlap_area(polygons)
+        total -= _measure_overlap_steradians(polygons)
     return total * _RADIUS**2
 
 
-def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
+def _measure_overlap_steradians(polygons: Sequence[Polygon]) -> float:
     """Compute the solid angle of the overlaps of polygons, in steradians.
 
     A region that n polygons cover counts n - 1 times.
@@ -266,7 +274,7 @@ def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> flo
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (
-        _measure_overlap_in_slab(projection, edges[: bisect.bisect_right(starts, left)], left, right)
+        _measure_slab_overlap_steradians(projection, edges[: bisect.bisect_right(starts, left)], left, right)
         for left, right in pairwise(bounds)
     )
     return math.fsum(slabs)
@@ -295,14 +303,12 @@ class _GnomonicProjection:
         return a / length, b / length, c / length
 
 
-def _project_edges_to_plane(
-    projection: _GnomonicProjection, rings: Sequence[Sequence[Vector]], index: int
-) -> Iterator[Edge]:
+def _project_edges_to_plane(projection: _GnomonicProjection, rings: Polygon, polygon_index: int) -> Iterator[Edge]:
     for ring in rings:
         points = [projection.project_to_plane(vertex) for vertex in ring]
         for start, end in pairwise([*points, points[0]]):
             if start[0] != end[0]:
-                yield min(start, end), max(start, end), index
+                yield min(start, end), max(start, end), polygon_index
 
 
 def _iterate_x_of_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
@@ -317,8 +323,8 @@ def _iterate_x_of_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
             yield x
 
 
-def _measure_overlap_in_slab(
-    projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float
+def _measure_slab_overlap_steradians(
+    projection: _GnomonicProjection, edges: Sequence[Edge], left_x: float, right_x: float
 ) -> float:
     """Compute the solid angle, in steradians, of the overlaps of polygons in a vertical strip of the projection plane.
 
@@ -327,28 +333,30 @@ def _measure_overlap_in_slab(
     Args:
         projection: projection between the sphere and the plane.
         edges: edges of the polygons in the plane; edges outside the strip are ignored.
-        left: x coordinate of the left side of the strip. Inside the strip, no edge ends or crosses another edge.
-        right: x coordinate of the right side.
+        left_x: x coordinate of the left side of the strip. Inside the strip, no edge ends or crosses another edge.
+        right_x: x coordinate of the right side.
     """
-    middle = (left + right) / 2
+    middle = (left_x + right_x) / 2
     crossed = sorted(
         (
             _compute_y_on_edge(edge, middle),
-            _compute_y_on_edge(edge, left),
-            _compute_y_on_edge(edge, right),
+            _compute_y_on_edge(edge, left_x),
+            _compute_y_on_edge(edge, right_x),
             edge[2],
         )
         for edge in edges
-        if edge[0][0] <= left and edge[1][0] >= right
+        if edge[0][0] <= left_x and edge[1][0] >= right_x
     )
     inside: set[int] = set()
     total = 0.0
     for (_, left1, right1, index), (_, left2, right2, _) in pairwise(crossed):
         inside ^= {index}
         if len(inside) > 1:
-            corners = [(left, left1), (right, right1), (right, right2), (left, left2)]
+            corners = [(left_x, left1), (right_x, right1), (right_x, right2), (left_x, left2)]
             a, b, c, d = (projection.project_to_sphere(*corner) for corner in corners)
-            total += (len(inside) - 1) * abs(_measure_triangle_area(a, b, c) + _measure_triangle_area(a, c, d))
+            total += (len(inside) - 1) * abs(
+                _measure_signed_triangle_steradians(a, b, c) + _measure_signed_triangle_steradians(a, c, d)
+            )
     return total
 
 
@@ -357,7 +365,7 @@ def _compute_y_on_edge(edge: Edge, x: float) -> float:
     return y1 + (y2 - y1) * (x - x1) / (x2 - x1)
 
 
-_POLYGON_CALLS = (ScalarCall("geo_polygon_area", _measure_polygon_area, "dynamic", "real"),)
+_POLYGON_CALLS = (ScalarCall("geo_polygon_area", _measure_polygon_square_metres, "dynamic", "real"),)
 
 SUPPORTED: tuple[str, ...] = (
     "geo_distance_2points",
@@ -375,7 +383,7 @@ functions = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the geospatial functions to the KQL translator library."""
     add_custom_function("geo_distance_2points", (4, 5), _render_point_distance)
     add_custom_function("geo_point_in_circle", (5,), _render_point_in_circle)

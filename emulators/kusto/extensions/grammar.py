@@ -69,14 +69,14 @@ class RewritingLexer(KqlLexer):
             token.type = KqlLexer.IDENTIFIER
         elif token.type == KqlLexer.ASTERISK and (self._earlier, self._before) == (KqlLexer.COLON, KqlLexer.OPENPAREN):
             self._ahead.extendleft(
-                [_replace_token(token, KqlLexer.LONG, "long"), _replace_token(token, KqlLexer.COLON, ":")]
+                [_copy_token_as(token, KqlLexer.LONG, "long"), _copy_token_as(token, KqlLexer.COLON, ":")]
             )
-            token = _replace_token(token, KqlLexer.IDENTIFIER, NOTHING)
+            token = _copy_token_as(token, KqlLexer.IDENTIFIER, NOTHING)
         elif self._in_find:
             self._rewrite_pack_all_in_find(token)
         elif token.type == KqlLexer.PROJECT and self._before == KqlLexer.BAR:
             self._join_project_by_names_tokens(token)
-        elif self._is_column_name(token) or self._is_table_call(token):
+        elif self._is_keyword_as_column_name(token) or self._is_table_call(token):
             token.type = KqlLexer.IDENTIFIER
         self._in_find = token.type == KqlLexer.FIND or (self._in_find and token.type not in _FIND_ENDS)
         return token
@@ -88,7 +88,7 @@ class RewritingLexer(KqlLexer):
         """
         return token.type == KqlLexer.VIEW and self._before == KqlLexer.EQUAL and self._is_followed_by_parenthesis()
 
-    def _is_column_name(self, token: Token) -> bool:
+    def _is_keyword_as_column_name(self, token: Token) -> bool:
         """Return whether the token is ``title`` or ``count``, used as a column name instead of a keyword."""
         if token.type == KqlLexer.RENDER:
             self._in_render = True
@@ -132,7 +132,7 @@ class RewritingLexer(KqlLexer):
         if token.type == KqlLexer.OPENPAREN:
             self._depth += 1
             if self._before in _RANGES:
-                self._ahead.appendleft(_replace_token(token, KqlLexer.OPENPAREN, "("))
+                self._ahead.appendleft(_copy_token_as(token, KqlLexer.OPENPAREN, "("))
                 self._bounds.append(self._depth + 1)
             return token
         if token.type not in (KqlLexer.DOTDOT, KqlLexer.CLOSEPAREN):
@@ -144,28 +144,28 @@ class RewritingLexer(KqlLexer):
         if token.type == KqlLexer.CLOSEPAREN:
             self._bounds.pop()
         else:
-            self._ahead.appendleft(_replace_token(token, KqlLexer.OPENPAREN, "("))
+            self._ahead.appendleft(_copy_token_as(token, KqlLexer.OPENPAREN, "("))
         self._ahead.appendleft(token)
-        return _replace_token(token, KqlLexer.CLOSEPAREN, ")")
+        return _copy_token_as(token, KqlLexer.CLOSEPAREN, ")")
 
-    def _add_serialize_placeholder(self, serialize: Token) -> None:
+    def _add_serialize_placeholder(self, serialize_token: Token) -> None:
         ahead = []
         while True:
             ahead.append(super().nextToken())
             if ahead[-1].channel == Token.DEFAULT_CHANNEL:
                 break
         if ahead[-1].type in _ENDS and not (self._before == KqlLexer.OPENPAREN and ahead[-1].type != KqlLexer.BAR):
-            ahead.insert(0, _replace_token(serialize, KqlLexer.IDENTIFIER, NOTHING))
+            ahead.insert(0, _copy_token_as(serialize_token, KqlLexer.IDENTIFIER, NOTHING))
         self._ahead.extend(ahead)
 
 
-def _replace_token(token: Token, kind: int, text: str) -> Token:
+def _copy_token_as(token: Token, token_type: int, text: str) -> Token:
     """Return a new token with another type and text, at the position of the given token."""
     replacement = token.clone()
-    replacement.type, replacement.text = kind, text
+    replacement.type, replacement.text = token_type, text
     return replacement
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library use `RewritingLexer`, which accepts more KQL syntax."""
     replace_attribute(parser, "KqlLexer", lambda _: RewritingLexer)

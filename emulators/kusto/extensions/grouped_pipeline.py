@@ -8,14 +8,14 @@ operators themselves.
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, replace_query_expressions
+from emulators.kusto.extensions.pipeline import ExpressionReplacer, PipelineOperator, replace_query_expressions
 from emulators.kusto.extensions.ranks import render_sort_keys_and_directions
 from emulators.kusto.extensions.serialized import (
     RowOrder,
@@ -25,8 +25,9 @@ from emulators.kusto.extensions.serialized import (
     infer_output_order,
 )
 from emulators.kusto.extensions.several_results import EndOfResult, build_misplaced_results_error
+from emulators.kusto.extensions.sql import Sql
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_rule_name
 from emulators.kusto.extensions.window_plan import RowPartition, choose_unused_prefix
 from emulators.kusto.extensions.windows import wrap_window_functions
 
@@ -45,7 +46,7 @@ class GroupedOperator(PipelineOperator):
 
     body: ir.Query
 
-    def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "GroupedOperator":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the nested pipeline."""
         return dataclasses.replace(self, body=replace_query_expressions(self.body, substitute))
 
@@ -53,30 +54,30 @@ class GroupedOperator(PipelineOperator):
 _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize, GroupedOperator)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library also resolve table names in conditions like ``x in (T)`` inside nested pipelines."""
     replace_attribute(
-        lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries
+        lower, "_resolve_in_subqueries", _patch_table_names_in_nested_pipelines
     )  # the library supports only its own operators
 
 
-def _patch_resolve_in_subqueries(
+def _patch_table_names_in_nested_pipelines(
     library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
-    def resolve_tables(query: ir.Query, names: set[str]) -> ir.Query:
-        resolved = library_function(query, names)
+    def resolve_table_names(query: ir.Query, table_names: set[str]) -> ir.Query:
+        resolved = library_function(query, table_names)
         operators = [
-            dataclasses.replace(each, body=resolve_tables(each.body, names))
+            dataclasses.replace(each, body=resolve_table_names(each.body, table_names))
             if isinstance(each, GroupedOperator)
             else each
             for each in resolved.operators
         ]
         return dataclasses.replace(resolved, operators=operators)
 
-    return resolve_tables
+    return resolve_table_names
 
 
-def parse_nested_pipeline(node: Any) -> ir.Query:
+def parse_nested_pipeline(node: ParseNode) -> ir.Query:
     """Convert the parse tree of a nested pipeline to a query, whose source is a placeholder for the group's rows."""
     inner = reader.collapse(node)
     nodes = get_child_rules(inner) if get_rule_name(inner) == "PipeSubExpression" else [inner]
@@ -100,10 +101,15 @@ class GroupedRows:
     contiguous: bool = False
 
 
-def render_pipeline_per_group(
-    groups: GroupedRows, operators_before: list[ir.Operator], body: ir.Query
-) -> tuple[str, list[str]]:
-    """Return one SELECT that runs a pipeline for all groups, and the names of its columns without the group column.
+class PipelineSql(NamedTuple):
+    """SQL of a nested pipeline, and the names of its output columns without the group column."""
+
+    sql: Sql
+    columns: list[str]
+
+
+def render_pipeline_per_group(groups: GroupedRows, operators_before: list[ir.Operator], body: ir.Query) -> PipelineSql:
+    """Return one SELECT that runs a pipeline for all groups, and the names of its output columns.
 
     Args:
         groups: input rows with the column that identifies their group.
@@ -118,10 +124,10 @@ def render_pipeline_per_group(
     query = ir.Query(source, operators)
     known = writer.nested_schema()
     columns = schema.output_columns(query, known)
-    return str(translate.to_sql(query, known)), [name for name in columns if name != groups.group]
+    return PipelineSql(str(translate.to_sql(query, known)), [name for name in columns if name != groups.group])
 
 
-def create_subquery_name(purpose: str) -> str:
+def create_subquery_name(purpose: str) -> Sql:
     """Return a quoted SQL name for a subquery; the name ends with ``purpose``, and the SQL does not use it yet."""
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
@@ -155,7 +161,7 @@ def _convert_operator_for_groups(
     if isinstance(operator, ir.Count):
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
         return _build_summarize_per_group(counted, groups, may_be_empty=may_be_empty)
-    lifted = _build_operator_per_group(operator, groups.group, partition)
+    lifted = _build_operator_per_group_if_supported(operator, groups.group, partition)
     if isinstance(operator, EndOfResult):
         raise build_misplaced_results_error()
     if lifted is None:
@@ -164,23 +170,25 @@ def _convert_operator_for_groups(
     return lifted
 
 
-def _build_operator_per_group(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
+def _build_operator_per_group_if_supported(
+    operator: ir.Operator, group_column: str, partition: RowPartition
+) -> ir.Operator | None:
     """Return an operator that applies ``operator`` to each group separately; None if this is not supported."""
     lifted: ir.Operator | None = None
-    named = ir.NamedExpr(ir.ColumnRef(group), group)
+    named = ir.NamedExpr(ir.ColumnRef(group_column), group_column)
     match operator:
         case ir.Sort():
             lifted = ir.Sort((ir.SortKey(named.expr, ascending=True), *operator.keys))
         case ir.Take():
-            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long")), group)
+            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long")), group_column)
         case ir.Top():
-            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long"), operator.keys), group)
+            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long"), operator.keys), group_column)
         case TakeRows():
-            lifted = TakePerGroup(operator, group)
+            lifted = TakePerGroup(operator, group_column)
         case ir.Project() | ir.Distinct():
             lifted = dataclasses.replace(operator, expressions=(*operator.expressions, named))
         case SelectColumns():
-            lifted = SelectWithGroup(operator, group)
+            lifted = SelectWithGroup(operator, group_column)
         case SerializedInputOperator():
             lifted = operator.copy_with_partition(partition)
         case DistinctRows() if operator.named is None:
@@ -204,7 +212,7 @@ class TakePerGroup(PipelineOperator):
     taken: TakeRows
     group: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields some rows of each group.
 
         These are the first rows in the order of the sort keys (``top``) or in the current order (``take``), or random
@@ -226,7 +234,7 @@ class TakePerGroup(PipelineOperator):
             f"ORDER BY {group}, {order}"
         )
 
-    def replace_expressions(self, substitute: Substitute) -> "TakePerGroup":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "TakePerGroup":
         """Return a copy of the operator with ``substitute`` applied to the number of rows and the sort keys."""
         return dataclasses.replace(self, taken=self.taken.replace_expressions(substitute))
 
@@ -238,13 +246,13 @@ class SelectWithGroup(PipelineOperator):
     chosen: SelectColumns
     group: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that selects the columns and the group column."""
-        return f"SELECT {writer.quoted(self.infer_columns(input_columns))} FROM {input_sql}"  # noqa: S608  quoted names
+        return f"SELECT {writer.quoted(self.infer_output_columns(input_columns))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the selected columns and the group column."""
-        return [*self.chosen.infer_columns([name for name in input_columns if name != self.group]), self.group]
+        return [*self.chosen.infer_output_columns([name for name in input_columns if name != self.group]), self.group]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,7 +269,7 @@ class SummarizePerGroup(PipelineOperator):
     alone: ir.Summarize
     groups: GroupedRows
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields one row for each group, even if earlier operators removed its rows."""
         group = translate.quote_ident(self.groups.group)
         counted, each = (
@@ -276,6 +284,6 @@ class SummarizePerGroup(PipelineOperator):
         first = f"WITH {each} AS MATERIALIZED ({counted}) SELECT * FROM {each}"  # noqa: S608
         return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the ``summarize``."""
         return list(schema._operator_columns(self.each, input_columns, None))  # noqa: SLF001  the library's own rules

@@ -24,8 +24,9 @@ from duckdb_kql.translate import naming
 from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.make_series import MakeSeries
 from emulators.kusto.extensions.serialized import Serialize
-from emulators.kusto.extensions.sql import SQL_TYPES
+from emulators.kusto.extensions.sql import SQL_TYPES, DuckDbType, KustoType, Sql
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
+from emulators.kusto.extensions.tree import IrNode
 
 FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
 """Type name for DOUBLE columns without NaN; simpler SQL can sort and compare their values."""
@@ -69,8 +70,8 @@ _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 def _install_known_types() -> None:
     """Make the translator library use the column types that are known before DuckDB binds the SQL."""
-    replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic)
-    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
+    replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic_for_known_types)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring_for_known_types)
     # The result of arithmetic on int is long.
     replace_attribute(
         translate, "_is_int_expr", lambda default: lambda node: default(node) or infer_type(node) == "int"
@@ -78,32 +79,34 @@ def _install_known_types() -> None:
 
 
 @contextlib.contextmanager
-def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
+def bind_known_types(query: ir.Query, type_by_column: Mapping[str, DuckDbType]) -> Iterator[None]:
     """Context manager: provide the types of columns to `infer_type` during the translation of a query.
 
     Args:
         query: the query in the intermediate representation of the translator library.
-        types: DuckDB type by column name, for columns that have the same type in all tables.
+        type_by_column: DuckDB type by column name, for columns that have the same type in all tables.
     """
     assigned = _collect_assigned_column_names(query)
-    unknown = set(types) if assigned is None else assigned
+    unknown = set(type_by_column) if assigned is None else assigned
     if _can_rename_repeated_columns(query):
-        unknown |= {name for name in types if name[-1:].isdigit()}
+        unknown |= {name for name in type_by_column if name[-1:].isdigit()}
     with (
-        _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}),
-        _STAGES.bound(_map_operators_to_input_types(query, types)),
+        _TYPES.bound({name: kind for name, kind in type_by_column.items() if name not in unknown}),
+        _STAGES.bound(_map_operator_ids_to_input_types(query, type_by_column)),
     ):
         yield
 
 
-def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+def _map_operator_ids_to_input_types(
+    query: ir.Query, type_by_column: Mapping[str, DuckDbType]
+) -> Mapping[int, Mapping[str, DuckDbType]]:
     """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
     A column has its type from the table until an operator assigns a value to its name. A column that ``extend``
     computes with a function such as ``strcat`` has the type string.
     """
     stages: dict[int, Mapping[str, str]] = {}
-    known = types
+    known = type_by_column
     if isinstance(query.source, ir.DataTable):
         known = {name: SQL_TYPES[kind] for name, kind in query.source.columns if kind in SQL_TYPES}
     elif not isinstance(query.source, ir.TableRef) or query.source.name in {name for name, _ in query.lets}:
@@ -123,7 +126,7 @@ def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> 
     return stages
 
 
-def _map_computed_string_columns_to_types(op: ir.Operator) -> Mapping[str, str]:
+def _map_computed_string_columns_to_types(op: ir.Operator) -> Mapping[str, DuckDbType]:
     """Return the types of the columns to which an ``extend`` assigns the result of a function that returns a string."""
     if not isinstance(op, ir.Extend):
         return _NONE
@@ -142,7 +145,7 @@ def bind_input_types(op: ir.Operator) -> contextlib.AbstractContextManager[objec
     return contextlib.nullcontext() if stage is None else _TYPES.bound(stage)
 
 
-def infer_type(expr: ir.Expr) -> str | None:
+def infer_type(expr: ir.Expr) -> KustoType | None:
     """Return the Kusto type of an expression; None if the type is unknown before DuckDB binds the SQL."""
     match expr:
         case ir.Literal() | ir.Parameter():
@@ -166,7 +169,7 @@ def can_be_nan(expr: ir.Expr) -> bool:
 def _collect_assigned_column_names(root: ir.Query | ir.Operator) -> set[str] | None:
     """Return all column names to which a query or operator possibly assigns a value; None if an operator is unknown."""
     names: set[str] = set()
-    for node in _iterate_nodes(root):
+    for node in _iterate_nodes_and_new_column_names(root):
         if isinstance(node, str):
             names.add(node)
         elif _is_operator_or_source_of_unknown_kind(node):
@@ -178,7 +181,7 @@ def _collect_assigned_column_names(root: ir.Query | ir.Operator) -> set[str] | N
     return names
 
 
-def _iterate_nodes(root: Any) -> Iterator[Any]:
+def _iterate_nodes_and_new_column_names(root: IrNode) -> Iterator[IrNode]:
     """Yield ``root``, all nodes below it, and the strings below it that can be the name of a new column."""
     stack: list[Any] = [root]
     seen: set[int] = set()
@@ -196,11 +199,11 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 def _can_rename_repeated_columns(root: ir.Query | ir.Operator) -> bool:
     """Return whether a query or operator possibly renames a column ``a`` to ``a1``, because the name occurs twice."""
-    for node in _iterate_nodes(root):
+    for node in _iterate_nodes_and_new_column_names(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True
         if isinstance(node, ir.Project | ir.Summarize):
-            names = [each.name for each in _iterate_nodes(node) if isinstance(each, ir.ColumnRef)]
+            names = [each.name for each in _iterate_nodes_and_new_column_names(node) if isinstance(each, ir.ColumnRef)]
             if len(set(names)) < len(names):
                 return True
     return False
@@ -212,7 +215,7 @@ def _is_operator_or_source_of_unknown_kind(node: object) -> bool:
     return isinstance(node, ir.Source) and not isinstance(node, _KNOWN_SOURCES)
 
 
-def _iterate_field_values(node: Any) -> Iterator[Any]:
+def _iterate_field_values(node: IrNode) -> Iterator[Any]:
     values = (getattr(node, field.name) for field in dataclasses.fields(node))
     if isinstance(node, _READING):
         return (value for value in values if not isinstance(value, str))
@@ -226,7 +229,7 @@ def _infer_column_name(expr: ir.Expr) -> str:
         return ""  # the expression has no name that could collide; a missing name is reported elsewhere
 
 
-def _patch_may_be_dynamic(library_function: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
+def _patch_may_be_dynamic_for_known_types(library_function: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
     def may_be_dynamic(node: ir.Expr) -> bool:
         return library_function(node) and not (
             isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON"
@@ -235,8 +238,8 @@ def _patch_may_be_dynamic(library_function: Callable[[ir.Expr], bool]) -> Callab
     return may_be_dynamic
 
 
-def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_tostring(node: ir.Expr) -> str:
+def _patch_tostring_for_known_types(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_tostring(node: ir.Expr) -> Sql:
         if isinstance(node, ir.Literal) and node.kind == "string" and node.value is not None:
             return str(translate.render_expr(node))
         if _is_text_column(node):
@@ -259,7 +262,8 @@ def _is_text_column(node: ir.Expr) -> bool:
     return isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name) == "VARCHAR"
 
 
-type Operands = Sequence[tuple[ir.Expr, str]]
+type Operands = Sequence[tuple[ir.Expr, Sql]]
+"""Each operand of a comparison, and its SQL."""
 
 _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 """Python ids of the left operands of the top-level comparisons in the ``where`` that is being rendered."""
@@ -270,22 +274,22 @@ def _install_simpler_where_comparisons() -> None:
 
     The ``where`` removes the row in both cases.
     """
-    replace_attribute(translate, "render_operator", _patch_render_operator)
-    replace_attribute(translate, "_apply_null_semantics", _patch_apply_null_semantics)
-    replace_attribute(translate, "_in_result", _patch_apply_in_null_semantics)
+    replace_attribute(translate, "render_operator", _patch_where_for_simpler_comparisons)
+    replace_attribute(translate, "_apply_null_semantics", _patch_null_results_of_comparisons)
+    replace_attribute(translate, "_in_result", _patch_null_results_of_in)
 
 
-def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
+def _patch_where_for_simpler_comparisons(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    def render_operator(op: ir.Operator, input_sql: Sql, input_columns: list[str] | None = None) -> Sql:
         if not isinstance(op, ir.Where):
             return library_function(op, input_sql, input_columns)
-        with _TOP.bound(_collect_outermost_operand_ids(op.predicate)):
+        with _TOP.bound(_collect_outermost_left_operand_ids(op.predicate)):
             return library_function(op, input_sql, input_columns)
 
     return render_operator
 
 
-def _collect_outermost_operand_ids(predicate: ir.Expr) -> frozenset[int]:
+def _collect_outermost_left_operand_ids(predicate: ir.Expr) -> frozenset[int]:
     """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
     An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.
@@ -305,7 +309,7 @@ def _iterate_outermost_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp |
         yield predicate
 
 
-def _iterate_node_references(root: object) -> Iterator[object]:
+def _iterate_node_references(root: IrNode) -> Iterator[IrNode]:
     """Yield each node once for every reference to it, but search the nodes below it only once."""
     stack: list[Any] = [root]
     seen: set[int] = set()
@@ -320,29 +324,29 @@ def _iterate_node_references(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _patch_apply_null_semantics(library_function: Callable[..., str]) -> Callable[..., str]:
+def _patch_null_results_of_comparisons(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
     """Patch the library so that it does not convert null to false in the outermost comparisons of a ``where``."""
 
-    def apply_null_semantics(rendered: str, when_null: str, operands: Operands) -> str:
+    def convert_null_unless_outermost(comparison: Sql, when_null: Sql, operands: Operands) -> Sql:
         left, _ = operands[0]
         bare = when_null == "FALSE" and id(left) in _TOP.get()
-        return rendered if bare else library_function(rendered, when_null, operands)
+        return comparison if bare else library_function(comparison, when_null, operands)
 
-    return apply_null_semantics
+    return convert_null_unless_outermost
 
 
-def _patch_apply_in_null_semantics(library_function: Callable[..., str]) -> Callable[..., str]:
-    def apply_in_null_semantics(sql: str, node: ir.InList, value: str) -> str:
+def _patch_null_results_of_in(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    def convert_null_of_in_to_false_unless_outermost(comparison: Sql, node: ir.InList, value: Sql) -> Sql:
         bare = not node.negated and id(node.value) in _TOP.get()
-        return sql if bare else library_function(sql, node, value)
+        return comparison if bare else library_function(comparison, node, value)
 
-    return apply_in_null_semantics
+    return convert_null_of_in_to_false_unless_outermost
 
 
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library use known column types, and simpler comparisons in ``where``."""
     _install_known_types()
     _install_simpler_where_comparisons()

@@ -27,6 +27,6 @@ writer = Internals(translate)
 """Library module that converts the intermediate representation to SQL."""
 
 
-def replace_attribute(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
+def replace_attribute(module: ModuleType, attribute_name: str, build_replacement: Callable[[Any], Any]) -> None:
     """Replace an attribute of a library module by ``wrap(old value)``."""
-    setattr(module, name, wrap(getattr(module, name)))
+    setattr(module, attribute_name, build_replacement(getattr(module, attribute_name)))

@@ -8,7 +8,7 @@ its own unit.
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from duckdb_kql import ir, translate
 from duckdb_kql.parser import parse
@@ -16,15 +16,22 @@ from duckdb_kql.translate import naming
 
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import quote_name, render_expression
+from emulators.kusto.extensions.pipeline import ExpressionReplacer, PipelineOperator, add_operator
+from emulators.kusto.extensions.sql import Sql, quote_name, render_expression
 from emulators.kusto.extensions.tabular import resolve_let_value
-from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_line_and_column, list_nodes_by_rule
 
 MAX_ELEMENTS = 1_048_576
 """Maximum length of an array, as documented for ``make-series``."""
 _MICROSECONDS_BEFORE_1970 = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; without ``from``, the bins of datetimes begin at 0001-01-01."""
+
+
+class KeySql(NamedTuple):
+    """Key of a ``make-series``: column name and SQL."""
+
+    name: str
+    sql: Sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +65,19 @@ class AxisSql:
     temporal: bool
     through: bool
 
-    def render_as_number(self, sql: str) -> str:
+    def render_as_number(self, sql: Sql) -> Sql:
         """Return SQL that converts a position on the axis to a number, which can be divided by the step."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
-    def render_first_bin_start(self, kind: str) -> str:
-        """Return SQL for the start of bin 0; ``kind`` is SQL for the name of the axis's DuckDB type."""
+    def render_first_bin_start(self, axis_type: Sql) -> Sql:
+        """Return SQL for the start of bin 0; ``axis_type`` is SQL for the name of the axis's DuckDB type."""
         if self.start is not None:
             return self.render_as_number(self.start)
         if not self.temporal:
             return "CAST(0 AS BIGINT)"
-        return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_MICROSECONDS_BEFORE_1970} END"
+        return f"CASE {axis_type} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_MICROSECONDS_BEFORE_1970} END"
 
-    def render_bin_number(self) -> str:
+    def render_bin_number(self) -> Sql:
         """Return SQL that computes the number of the bin (step of the axis) to which a row belongs."""
         offset = f"({self.render_as_number(self.value)} - {self.render_first_bin_start(f'typeof({self.value})')})"
         step = f"nullif({self.render_as_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
@@ -81,7 +88,7 @@ class AxisSql:
             f"({offset} // {step})" if self.start else f"(({offset} - ({offset} % {step} + {step}) % {step}) // {step})"
         )
 
-    def render_bounds_condition(self) -> str:
+    def render_bounds_condition(self) -> Sql:
         """Return SQL for the condition that a row lies within the bounds of the axis.
 
         The condition compares the column itself, not a computed value, so that DuckDB can skip parts of a table.
@@ -94,7 +101,7 @@ class AxisSql:
             conditions.append(last if self.through else f"({self.value}) < {self.stop}")
         return " AND ".join(conditions)
 
-    def render_last_bin_number(self) -> str:
+    def render_last_bin_number(self) -> Sql:
         """Return SQL for the number of the last bin, from columns ``lo`` (start), ``hi`` (end) and ``st`` (step)."""
         if self.temporal:
             return "(hi - lo) // st" if self.through else "(hi - lo + st - 1) // st - 1"
@@ -103,13 +110,13 @@ class AxisSql:
 
 
 def render_series(
-    input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
-) -> str:
+    input_sql: Sql, keys: Sequence[KeySql], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
+) -> Sql:
     """Return one SELECT for a ``make-series``; the SELECT yields a row of arrays for each combination of keys.
 
     Args:
         input_sql: name of the subquery with the input rows.
-        keys: column name and SQL of each key.
+        keys: keys for whose combinations the SELECT yields rows.
         series: array columns.
         axis: axis of all arrays.
         nonempty: True if an empty input yields arrays of default values; permitted only without keys.
@@ -133,17 +140,17 @@ def render_series(
     return f"WITH {ctes} SELECT {', '.join(columns)} FROM _s JOIN _a USING (first, last)"  # noqa: S608
 
 
-def _render_axis_bounds(input_sql: str, axis: AxisSql) -> str:
+def _render_axis_bounds(input_sql: Sql, axis: AxisSql) -> Sql:
     """Return SQL that computes the bounds of the axis, its step, and the number ``n`` of its last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {input_sql} LIMIT 0)"  # noqa: S608
     step = axis.render_as_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
     stop = "NULL" if axis.stop is None else axis.render_as_number(axis.stop)
     numbers = f"SELECT {axis.render_first_bin_start('kind')} AS lo, {stop} AS hi, {steps} AS st, kind FROM ({kind})"  # noqa: S608
-    return f"SELECT lo, hi, st, kind, {_render_last_bin_number(axis)} AS n FROM ({numbers})"  # noqa: S608
+    return f"SELECT lo, hi, st, kind, {_render_checked_last_bin_number(axis)} AS n FROM ({numbers})"  # noqa: S608
 
 
-def _render_last_bin_number(axis: AxisSql) -> str:
+def _render_checked_last_bin_number(axis: AxisSql) -> Sql:
     if axis.stop is None:
         return "NULL"
     if not axis.through:
@@ -153,9 +160,7 @@ def _render_last_bin_number(axis: AxisSql) -> str:
     return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin_number()} END"
 
 
-def _render_bin_aggregates(
-    input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql
-) -> str:
+def _render_bin_aggregates(input_sql: Sql, keys: Sequence[KeySql], series: Sequence[SeriesSql], axis: AxisSql) -> Sql:
     columns = [f"{sql} AS k{index}" for index, (_, sql) in enumerate(keys)]
     columns += [
         f"{axis.render_bin_number()} AS i",
@@ -165,37 +170,37 @@ def _render_bin_aggregates(
     return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_bounds_condition()} GROUP BY {grouped}"  # noqa: S608
 
 
-def _render_bin_range_per_group(keys: Sequence[str], axis: AxisSql) -> str:
+def _render_bin_range_per_group(key_columns: Sequence[Sql], axis: AxisSql) -> Sql:
     """Return SQL that computes the numbers of the first and last bin for each combination of keys."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"
-    grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
-    found = f"SELECT {', '.join([*keys, f'{first} AS first', f'{last} AS last'])} FROM _b, _p {grouping}"  # noqa: S608
-    return f"SELECT {', '.join([*keys, 'first', _render_last_bin_with_length_check()])} FROM ({found})"  # noqa: S608
+    grouping = f"GROUP BY {', '.join(key_columns)}" if key_columns else "HAVING count(*) > 0"
+    found = f"SELECT {', '.join([*key_columns, f'{first} AS first', f'{last} AS last'])} FROM _b, _p {grouping}"  # noqa: S608
+    return f"SELECT {', '.join([*key_columns, 'first', _render_last_bin_with_length_check()])} FROM ({found})"  # noqa: S608
 
 
-def _render_bin_range_of_nonempty_series() -> str:
+def _render_bin_range_of_nonempty_series() -> Sql:
     last = _render_last_bin_with_length_check()
     return f"SELECT first, {last} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
 
 
-def _render_last_bin_with_length_check() -> str:
+def _render_last_bin_with_length_check() -> Sql:
     message = f"make-series supports arrays of at most {MAX_ELEMENTS} elements"
     return f"CASE WHEN last - first >= {MAX_ELEMENTS} THEN error('{message}') ELSE last END AS last"
 
 
-def _render_series_arrays(keys: Sequence[str], series: Sequence[SeriesSql]) -> str:
+def _render_series_arrays(key_columns: Sequence[Sql], series: Sequence[SeriesSql]) -> Sql:
     """Return SQL that builds the arrays; a bin without rows has the default value."""
-    same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in keys)])
+    same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in key_columns)])
     lists = [
         f"list(CASE WHEN _b.i IS NULL THEN {each.default} ELSE _b.v{index} END ORDER BY _e.i) AS v{index}"
         for index, each in enumerate(series)
     ]
-    grouped = [*(f"_e.{key}" for key in keys), "first", "last"]
+    grouped = [*(f"_e.{key}" for key in key_columns), "first", "last"]
     return f"SELECT {', '.join([*grouped, *lists])} FROM _e LEFT JOIN _b ON {same} GROUP BY {', '.join(grouped)}"  # noqa: S608
 
 
-def _render_array_of_axis_steps(axis: AxisSql) -> str:
+def _render_array_of_axis_steps(axis: AxisSql) -> Sql:
     points = "list_transform(range(first, last + 1), lambda _i: lo + _i * st)"
     if not axis.temporal:
         return f"kql_array({points})"
@@ -254,24 +259,24 @@ class MakeSeries(PipelineOperator):
     through: bool = False
     nonempty: bool = False
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields one row of arrays for each combination of keys."""
-        names = self.infer_columns(input_columns)
+        names = self.infer_output_columns(input_columns)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
             SeriesSql(name, translate.render_aggregate(aggregate), _render_default_value(default))
             for name, aggregate, default in zip(values, self.aggregates, self.defaults, strict=True)
         ]
-        grouped = [(name, render_expression(key.expr)) for name, key in zip(keys, self.by, strict=True)]
-        return render_series(input_sql, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
+        grouped = [KeySql(name, render_expression(key.expr)) for name, key in zip(keys, self.by, strict=True)]
+        return render_series(input_sql, grouped, aggregated, self._build_axis_sql(names[-1]), nonempty=self.nonempty)
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns: keys, arrays and axis; unnamed columns get the same names as in ``summarize``."""
         named = [*self.by, *self.aggregates, self.axis]
         namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=input_columns)
         return [namer.name(each) for each in named]
 
-    def replace_expressions(self, substitute: Substitute) -> "MakeSeries":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "MakeSeries":
         """Return a copy of the operator with ``substitute`` applied to all expressions, including the bounds."""
         return dataclasses.replace(
             self,
@@ -284,14 +289,14 @@ class MakeSeries(PipelineOperator):
             by=_substitute_in_named_expressions(self.by, substitute),
         )
 
-    def _render_axis(self, name: str) -> AxisSql:
+    def _build_axis_sql(self, column_name: str) -> AxisSql:
         bounds = [expr for expr in (self.start, self.stop, self.step) if expr is not None]
         if any(writer.referenced_columns(expr) for expr in bounds):
             raise unsupported_error("make-series with bounds that refer to columns")
         start, stop = (None if expr is None else render_expression(expr) for expr in (self.start, self.stop))
         temporal = any(writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr) for expr in bounds)
         return AxisSql(
-            name,
+            column_name,
             render_expression(self.axis.expr),
             start,
             stop,
@@ -301,23 +306,23 @@ class MakeSeries(PipelineOperator):
         )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the operator ``make-series`` to the KQL translator library."""
     add_operator("MakeSeriesOperator", _parse_make_series)
 
 
 def _substitute_in_named_expressions(
-    named: tuple[ir.NamedExpr, ...], substitute: Substitute
+    named_expressions: tuple[ir.NamedExpr, ...], substitute: ExpressionReplacer
 ) -> tuple[ir.NamedExpr, ...]:
-    return tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in named)
+    return tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in named_expressions)
 
 
-def _render_default_value(expr: ir.Expr) -> str:
+def _render_default_value(expr: ir.Expr) -> Sql:
     """Return SQL for the value of bins (axis steps) without rows; null is converted to the type of the aggregate."""
     return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render_expression(expr)
 
 
-def _parse_make_series(node: Any) -> MakeSeries:
+def _parse_make_series(node: ParseNode) -> MakeSeries:
     parameters = [each for each in node.Parameters if _is_operator_parameter(each)]
     misread = node.Parameters[len(parameters) :]
     written = enumerate(node.Aggregations)
@@ -339,16 +344,16 @@ def _parse_make_series(node: Any) -> MakeSeries:
     )
     if series.nonempty and (series.by or series.start is None or series.stop is None):
         raise unsupported_error(
-            "make-series kind=nonempty with `by`, or without `from` and `to`", position=get_source_position(node)
+            "make-series kind=nonempty with `by`, or without `from` and `to`", position=get_line_and_column(node)
         )
     return series
 
 
-def _parse_axis_bound(node: Any) -> ir.Expr | None:
+def _parse_axis_bound(node: ParseNode | None) -> ir.Expr | None:
     return None if node is None else reader.lower_expr(node)
 
 
-def _parse_aggregate_and_default(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
+def _parse_aggregate_and_default(node: ParseNode, misread_nodes: Sequence[ParseNode]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
     named: ir.NamedExpr = (
         _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
@@ -356,13 +361,13 @@ def _parse_aggregate_and_default(node: Any, misread_nodes: Sequence[Any]) -> tup
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
-        raise unsupported_error(f"make-series with {name} as an aggregate", position=get_source_position(node))
+        raise unsupported_error(f"make-series with {name} as an aggregate", position=get_line_and_column(node))
     if node.Default is None:
         return named, ir.Literal(0, "long")
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
-def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
+def _parse_misread_aggregate(first_node: ParseNode, last_node: ParseNode) -> ir.NamedExpr:
     """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
     text = first_node.start.getInputStream().getText(first_node.start.start, last_node.stop.stop)
     (written,) = list_nodes_by_rule(parse(f"print {text}").tree, "PrintOperator")
@@ -371,18 +376,18 @@ def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     return lowered
 
 
-def _read_parameter_name_and_value(node: Any) -> tuple[str, str]:
-    name, _, value = node.getText().partition("=")
+def _read_parameter_name_and_value(parameter_node: ParseNode) -> tuple[str, str]:
+    name, _, value = parameter_node.getText().partition("=")
     return name.strip().lower(), value.strip().lower()
 
 
-def _is_operator_parameter(node: Any) -> bool:
-    name, _ = _read_parameter_name_and_value(node)
+def _is_operator_parameter(parameter_node: ParseNode) -> bool:
+    name, _ = _read_parameter_name_and_value(parameter_node)
     return name == "kind" or name.startswith("hint.")
 
 
-def _is_parameter_kind_nonempty(parameter: Any) -> bool:
-    name, value = _read_parameter_name_and_value(parameter)
+def _is_parameter_kind_nonempty(parameter_node: ParseNode) -> bool:
+    name, value = _read_parameter_name_and_value(parameter_node)
     if name == "kind" and value != "nonempty":
-        raise unsupported_error(f"make-series kind={value[:50]}", position=get_source_position(parameter))
+        raise unsupported_error(f"make-series kind={value[:50]}", position=get_line_and_column(parameter_node))
     return name == "kind"

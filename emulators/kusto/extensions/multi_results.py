@@ -7,7 +7,6 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 from duckdb_kql import ir, lower
 from duckdb_kql.errors import KqlError
@@ -16,6 +15,8 @@ from duckdb_kql.translate import naming
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS
+from emulators.kusto.extensions.pipeline import OperatorParser
+from emulators.kusto.extensions.tree import ParseNode
 
 _FUNCTIONS: dict[str, "_MultiResultFunction"] = {}
 
@@ -33,7 +34,7 @@ class SeriesOutput:
     conversion: str = ""
 
 
-type Reader = Callable[[tuple[ir.Expr, ...], SeriesOutput], ir.Expr]
+type OutputExpressionBuilder = Callable[[tuple[ir.Expr, ...], SeriesOutput], ir.Expr]
 """Function that returns an expression for one output, from the arguments of the call.
 
 The expressions of all outputs must contain the same call, which DuckDB then computes once.
@@ -44,7 +45,7 @@ The expressions of all outputs must contain the same call, which DuckDB then com
 class _MultiResultFunction:
     outputs: tuple[SeriesOutput, ...]
     arities: Collection[int]
-    read: Reader
+    build_output_expression: OutputExpressionBuilder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,52 +63,59 @@ class SeriesOutputExpr(ir.NamedExpr):
 
 
 def add_multi_result_function(
-    name: str, outputs: Sequence[SeriesOutput], arities: Collection[int], reader: Reader
+    function_name: str,
+    outputs: Sequence[SeriesOutput],
+    argument_counts: Collection[int],
+    build_output_expression: OutputExpressionBuilder,
 ) -> None:
     """Add a KQL function with several outputs.
 
     Args:
-        name: name of the function in KQL.
+        function_name: name of the function in KQL.
         outputs: outputs of the function, in order.
-        arities: accepted numbers of arguments.
-        reader: returns the expression for an output (see `build_property_reader`).
+        argument_counts: accepted numbers of arguments.
+        build_output_expression: returns the expression for an output (see `build_output_builder_for_bag_function`).
     """
-    _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, reader)
-    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_build_expressions_of_named_outputs(named, named.names))
+    _FUNCTIONS[function_name] = _MultiResultFunction(tuple(outputs), argument_counts, build_output_expression)
+    MULTI_RESULT_FUNCTIONS[function_name] = lambda named: list(_build_expressions_of_named_outputs(named, named.names))
 
 
-def build_property_reader(bag: str) -> Reader:
-    """Return a function that reads one output from the JSON object that the KQL function ``bag`` returns."""
+def build_output_builder_for_bag_function(bag_function: str) -> OutputExpressionBuilder:
+    """Return a function that reads one output from the JSON object that the KQL function ``bag_function`` returns."""
 
-    def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
-        value = ir.PathAccess(ir.FunctionCall(bag, arguments), (ir.PathStep(output.name),))
+    def build_output_expression(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+        value = ir.PathAccess(ir.FunctionCall(bag_function, arguments), (ir.PathStep(output.name),))
         return ir.FunctionCall(output.conversion, (value,)) if output.conversion else value
 
-    return read_output
+    return build_output_expression
 
 
 def install_multi_result_functions() -> None:
     """Make ``extend``, ``project`` and ``print`` create one column for each output of a multi-output function."""
-    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
-    replace_attribute(lower, "_lower_source", _patch_convert_source)
+    replace_attribute(lower, "_lower_operator", _patch_operators_for_multi_results)
+    replace_attribute(lower, "_lower_source", _patch_print_for_multi_results)
 
 
-def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def convert_operator(node: Any) -> Any:
+def _patch_operators_for_multi_results(library_function: OperatorParser) -> OperatorParser:
+    def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=_expand_multi_result_calls(op.expressions, adds_unnamed=True))
+            return dataclasses.replace(
+                op, expressions=_expand_multi_result_calls(op.expressions, include_unnamed_outputs=True)
+            )
         return op
 
     return convert_operator
 
 
-def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def convert_source(node: Any) -> ir.Source:
+def _patch_print_for_multi_results(
+    library_function: Callable[[ParseNode], ir.Source],
+) -> Callable[[ParseNode], ir.Source]:
+    def convert_source(node: ParseNode) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(
-                source, expressions=_expand_multi_result_calls(source.expressions, adds_unnamed=False)
+                source, expressions=_expand_multi_result_calls(source.expressions, include_unnamed_outputs=False)
             )
         return source
 
@@ -136,39 +144,47 @@ def make_generated_names_unique(expressions: Iterable[ir.NamedExpr]) -> tuple[ir
     return tuple(named)
 
 
-def _expand_multi_result_calls(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> tuple[ir.NamedExpr, ...]:
-    return make_generated_names_unique(_iterate_result_expressions(expressions, adds_unnamed=adds_unnamed))
+def _expand_multi_result_calls(
+    expressions: Sequence[ir.NamedExpr], *, include_unnamed_outputs: bool
+) -> tuple[ir.NamedExpr, ...]:
+    return make_generated_names_unique(
+        _iterate_result_expressions(expressions, include_unnamed_outputs=include_unnamed_outputs)
+    )
 
 
-def _iterate_result_expressions(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> Iterator[ir.NamedExpr]:
+def _iterate_result_expressions(
+    expressions: Sequence[ir.NamedExpr], *, include_unnamed_outputs: bool
+) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
             names = (named.name,) if named.name else ()
             yield from _iterate_named_and_unnamed_results(
-                _build_expressions_of_named_outputs(named, names), adds_unnamed=adds_unnamed or not names, call=call
+                _build_expressions_of_named_outputs(named, names),
+                include_unnamed_outputs=include_unnamed_outputs or not names,
+                call=call,
             )
         elif isinstance(named, SeriesOutputExpr):
             yield from _iterate_named_and_unnamed_results(
-                iter([named]), adds_unnamed=adds_unnamed and named.last >= 0, call=named.call
+                iter([named]), include_unnamed_outputs=include_unnamed_outputs and named.last >= 0, call=named.call
             )
         else:
             yield named
 
 
 def _iterate_named_and_unnamed_results(
-    named: Iterator["SeriesOutputExpr"], *, adds_unnamed: bool, call: ir.FunctionCall | None
+    named: Iterator["SeriesOutputExpr"], *, include_unnamed_outputs: bool, call: ir.FunctionCall | None
 ) -> Iterator[ir.NamedExpr]:
     last = -1
     for each in named:
         last = each.last
         yield ir.NamedExpr(each.expr, each.name)
-    if not adds_unnamed or call is None:
+    if not include_unnamed_outputs or call is None:
         return
     function = _get_multi_result_function(call)
     for output in function.outputs[last + 1 :]:
         name = f"{call.name}_{_infer_column_name_of_first_argument(call)}_{output.name}"
-        yield GeneratedName(function.read(call.args, output), name)
+        yield GeneratedName(function.build_output_expression(call.args, output), name)
 
 
 def _infer_column_name_of_first_argument(call: ir.FunctionCall) -> str:
@@ -179,21 +195,23 @@ def _infer_column_name_of_first_argument(call: ir.FunctionCall) -> str:
         return ""  # Data Explorer gives such a column a random name
 
 
-def _build_expressions_of_named_outputs(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
-    """Yield one expression for each name in ``names``, which the query assigns to the first outputs of a call.
+def _build_expressions_of_named_outputs(
+    named_call: ir.NamedExpr, output_names: Sequence[str]
+) -> Iterator[SeriesOutputExpr]:
+    """Yield one expression for each name in ``output_names``, which the query assigns to the first outputs of a call.
 
     Only the last expression contains the index of its output (``last``).
     """
-    call = named.expr
+    call = named_call.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
     function = _get_multi_result_function(call)
-    if len(names) > len(function.outputs):
+    if len(output_names) > len(function.outputs):
         raise unsupported_error(
             "more names on the left of = than results", f"{call.name}() has {len(function.outputs)} results"
         )
-    for index, (name, output) in enumerate(zip(names, function.outputs, strict=False)):
-        last = index if index + 1 == len(names) else -1
-        yield SeriesOutputExpr(function.read(call.args, output), name, call, last)
+    for index, (name, output) in enumerate(zip(output_names, function.outputs, strict=False)):
+        last = index if index + 1 == len(output_names) else -1
+        yield SeriesOutputExpr(function.build_output_expression(call.args, output), name, call, last)
 
 
 def _get_multi_result_function(call: ir.FunctionCall) -> _MultiResultFunction:

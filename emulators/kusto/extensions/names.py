@@ -18,10 +18,13 @@ from duckdb_kql.translate.functions import lookup_aggregate
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
 from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.pipeline import OperatorParser
 from emulators.kusto.extensions.tree import (
+    IrNode,
+    ParseNode,
     get_child_rules,
+    get_line_and_column,
     get_rule_name,
-    get_source_position,
     iterate_nodes,
     list_nodes_by_rule,
 )
@@ -50,14 +53,16 @@ class NameListExpr(ir.NamedExpr):
 
 def _install_name_lists_and_named_arguments() -> None:
     """Add lists of names and named arguments to the KQL translator library, which otherwise ignores this syntax."""
-    replace_attribute(lower, "_lower_named", _patch_convert_named_expression)
-    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
-    replace_attribute(lower, "_lower_source", _patch_convert_source)
-    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
+    replace_attribute(lower, "_lower_named", _patch_named_expressions_for_name_lists)
+    replace_attribute(lower, "_lower_operator", _patch_operators_for_name_lists)
+    replace_attribute(lower, "_lower_source", _patch_print_for_name_lists)
+    replace_attribute(lower, "_lower_function_call", _patch_calls_for_named_arguments)
 
 
-def _patch_convert_named_expression(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
-    def convert_named_expression(node: Any) -> ir.NamedExpr:
+def _patch_named_expressions_for_name_lists(
+    library_function: Callable[[ParseNode], ir.NamedExpr],
+) -> Callable[[ParseNode], ir.NamedExpr]:
+    def convert_named_expression(node: ParseNode) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
         lists = list_nodes_by_rule(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
@@ -69,22 +74,22 @@ def _patch_convert_named_expression(library_function: Callable[[Any], ir.NamedEx
     return convert_named_expression
 
 
-def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def convert_operator(node: Any) -> Any:
+def _patch_operators_for_name_lists(library_function: OperatorParser) -> OperatorParser:
+    def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=tuple(_expand_name_lists(op.expressions)))
         if isinstance(op, ir.Summarize):
             _reject_name_lists(op.by, node)
-        elif dataclasses.is_dataclass(op):
+        elif isinstance(op, ir.Operator):
             _reject_name_lists(getattr(op, "expressions", ()), node)
         return op
 
     return convert_operator
 
 
-def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def convert_source(node: Any) -> ir.Source:
+def _patch_print_for_name_lists(library_function: Callable[[ParseNode], ir.Source]) -> Callable[[ParseNode], ir.Source]:
+    def convert_source(node: ParseNode) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(source, expressions=tuple(_expand_name_lists(source.expressions)))
@@ -106,13 +111,15 @@ def _expand_name_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.Nam
         yield from MULTI_RESULT_FUNCTIONS[name](named)
 
 
-def _reject_name_lists(expressions: tuple[Any, ...], node: Any) -> None:
+def _reject_name_lists(expressions: tuple[ir.NamedExpr, ...], node: ParseNode) -> None:
     if any(isinstance(named, NameListExpr) for named in expressions):
-        raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
+        raise unsupported_error("a list of names on the left of =", position=get_line_and_column(node))
 
 
-def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_function_call(node: Any) -> ir.Expr:
+def _patch_calls_for_named_arguments(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_function_call(node: ParseNode) -> ir.Expr:
         parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
             return _parse_call_with_named_arguments(node, parts)
@@ -121,12 +128,12 @@ def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> 
     return convert_function_call
 
 
-def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:
-    name = parts[0].getText()
+def _parse_call_with_named_arguments(node: ParseNode, child_nodes: list[ParseNode]) -> ir.Expr:
+    name = child_nodes[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
-        raise unsupported_error(f"a named argument of {name[:100]}()", position=get_source_position(node))
-    args = match_arguments_to_parameters(name, [parameter for parameter, _ in declared.parameters], parts[1:])
+        raise unsupported_error(f"a named argument of {name[:100]}()", position=get_line_and_column(node))
+    args = match_arguments_to_parameters(name, [parameter for parameter, _ in declared.parameters], child_nodes[1:])
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
         if arg is None and default is None:
@@ -137,7 +144,9 @@ def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:
     return inlined
 
 
-def match_arguments_to_parameters(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
+def match_arguments_to_parameters(
+    function_name: str, parameter_names: list[str], argument_nodes: list[ParseNode]
+) -> list[ParseNode | None]:
     """Assign the arguments of a call to its parameters; return one parse tree node per parameter, None if missing.
 
     Positional arguments come first; named arguments may follow in any order.
@@ -146,16 +155,18 @@ def match_arguments_to_parameters(function: str, parameters: list[str], nodes: l
         QueryError: the name of an argument is unknown or repeated, or the call has too many arguments.
     """
     found: dict[str, Any] = {}
-    for index, node in enumerate(nodes):
-        name = find_argument_name(node) or (parameters[index] if index < len(parameters) else None)
-        if name not in parameters or name in found:
+    for index, node in enumerate(argument_nodes):
+        name = find_argument_name(node) or (parameter_names[index] if index < len(parameter_names) else None)
+        if name not in parameter_names or name in found:
             fault = "too many arguments" if name is None else f"unknown or repeated argument {name[:100]!r}"
-            raise semantic_error(f"{function[:100]}(): {fault}", inner="SEM0219", position=get_source_position(node))
+            raise semantic_error(
+                f"{function_name[:100]}(): {fault}", inner="SEM0219", position=get_line_and_column(node)
+            )
         found[str(name)] = _get_argument_value_node(node)
-    return [found.get(parameter) for parameter in parameters]
+    return [found.get(parameter) for parameter in parameter_names]
 
 
-def find_argument_name(node: Any) -> str | None:
+def find_argument_name(node: ParseNode) -> str | None:
     """Return the name of an argument ``name = value``; None for a positional argument."""
     inner = reader.collapse(node)
     parts = get_child_rules(inner)
@@ -165,7 +176,7 @@ def find_argument_name(node: Any) -> str | None:
     return None
 
 
-def _get_argument_value_node(node: Any) -> Any:
+def _get_argument_value_node(node: ParseNode) -> ParseNode:
     inner = reader.collapse(node)
     return get_child_rules(inner)[1] if find_argument_name(node) else inner
 
@@ -175,10 +186,12 @@ def _install_column_functions() -> None:
 
     The functions become expressions that only name existing columns.
     """
-    replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)
+    replace_attribute(schema, "resolve_let_refs", _patch_let_references_for_column_functions)
 
 
-def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_let_references_for_column_functions(
+    library_function: Callable[..., ir.Operator],
+) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         # A parameter of a function, resolved by the library, can be the name of the column.
         resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(library_function(op, input_columns))
@@ -197,15 +210,15 @@ class _ColumnFunctionResolver:
         self._cols = input_columns
         self._done: dict[int, Any] = {}
 
-    def resolve(self, node: Any) -> Any:
+    def resolve(self, node: IrNode) -> IrNode:
         if isinstance(node, ir.Query) or not isinstance(node, ir.Node | tuple):
             return node
         if id(node) not in self._done:
             # The reference to the original prevents that another node gets the same id.
-            self._done[id(node)] = node, self._resolve_node(node)
+            self._done[id(node)] = node, self._resolve_new_node(node)
         return self._done[id(node)][1]
 
-    def _resolve_node(self, node: Any) -> Any:
+    def _resolve_new_node(self, node: IrNode) -> IrNode:
         if isinstance(node, tuple):
             parts = tuple(map(self.resolve, node))
             return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
@@ -214,8 +227,8 @@ class _ColumnFunctionResolver:
                 "column_ifexists() as an output column without a name",
                 "name the output column, for instance x = column_ifexists(...)",
             )
-        if isinstance(node, ir.FunctionCall) and _depends_on_columns(node):
-            return self._resolve_call(node)
+        if isinstance(node, ir.FunctionCall) and _depends_on_input_columns(node):
+            return self._replace_column_function_call(node)
         changed = {
             field.name: new
             for field in dataclasses.fields(node)
@@ -223,13 +236,13 @@ class _ColumnFunctionResolver:
         }
         return dataclasses.replace(node, **changed) if changed else node
 
-    def _resolve_call(self, call: ir.FunctionCall) -> ir.Expr:
+    def _replace_column_function_call(self, call: ir.FunctionCall) -> ir.Expr:
         if self._cols is None:
             raise unsupported_error(f"{call.name}()", "the columns of the operator's input depend on the data")
         return _FUNCTIONS[call.name.lower()](call, self._cols)
 
 
-def _depends_on_columns(call: ir.FunctionCall) -> bool:
+def _depends_on_input_columns(call: ir.FunctionCall) -> bool:
     if call.name in _WITH_STAR:
         return any(isinstance(arg, ir.Wildcard) for arg in call.args)
     return call.name.lower() in _FUNCTIONS
@@ -293,7 +306,9 @@ _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     **dict.fromkeys(_WITH_STAR, _expand_star_arguments),
 }
 
-type NameRule = Callable[[ir.Expr], str | None]
+type DefaultNameFinder = Callable[[ir.Expr], str | None]
+type NamingRule = Mapping[str, Any]
+"""Rule for the name of a result column, as in ``language.json``: ``prefix`` and ``argument``."""
 
 _MEASURED = naming.NAME_PRESERVING | {
     *("strlen", "gettype", "array_sort_asc", "array_sort_desc"),
@@ -305,7 +320,7 @@ _SEVERAL = 2
 """Least number of arguments of a function that has the name of an aggregate, such as ``hll_merge``."""
 
 
-def _find_result_column_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
+def _find_result_column_naming_rule(call: ir.FunctionCall) -> NamingRule | None:
     """Return the naming rule for the result column of a call; None if the translator library chooses the name."""
     functions, aggregates = read_kql_function_descriptions("functions"), read_kql_function_descriptions("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
@@ -315,8 +330,8 @@ def _find_result_column_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] 
     return None if symbol is None else symbol.get("naming")
 
 
-def _patch_infer_expression_name(library_function: NameRule) -> NameRule:
-    def infer_expression_name(expr: ir.Expr) -> str | None:
+def _patch_default_column_names(library_function: DefaultNameFinder) -> DefaultNameFinder:
+    def find_default_column_name(expr: ir.Expr) -> str | None:
         rule = _find_result_column_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
             return library_function(expr)
@@ -329,14 +344,14 @@ def _patch_infer_expression_name(library_function: NameRule) -> NameRule:
         name = naming.expression_name(expr.args[0]) if expr.args else None
         return f"{prefix}_{name or ''}" if prefix else name
 
-    return infer_expression_name
+    return find_default_column_name
 
 
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add name lists, named arguments, ``column_ifexists``, ``pack_all`` and default column names to the library."""
     _install_name_lists_and_named_arguments()
     _install_column_functions()
-    replace_attribute(naming, "expression_name", _patch_infer_expression_name)
+    replace_attribute(naming, "expression_name", _patch_default_column_names)

@@ -19,11 +19,12 @@ from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.multi_results import GeneratedName, make_generated_names_unique
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
+from emulators.kusto.extensions.pipeline import OperatorParser
 from emulators.kusto.extensions.registry import add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import quote_text, render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.sql import Sql, quote_text, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_rule_name
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 from emulators.kusto.stop_events import EXECUTION
 
@@ -55,7 +56,7 @@ def _split_json_path_into_keys(path: str) -> list[str]:
     return keys
 
 
-def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
+def _remove_keys_from_bag(bag: JsonValue, keys: Sequence[str | None]) -> JsonValue:
     """Remove the given keys from a JSON object, and return it.
 
     A key that starts with ``$`` is a path, a null key has no effect.
@@ -66,60 +67,60 @@ def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
     return bag
 
 
-def _remove_value_at_path(bag: Any, keys: Sequence[str]) -> None:
-    for key in keys[:-1]:
+def _remove_value_at_path(bag: JsonValue, path_keys: Sequence[str]) -> None:
+    for key in path_keys[:-1]:
         bag = bag.get(key) if isinstance(bag, dict) else None
-    if keys and isinstance(bag, dict):
-        bag.pop(keys[-1], None)
+    if path_keys and isinstance(bag, dict):
+        bag.pop(path_keys[-1], None)
 
 
-def _set_value_at_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
+def _set_value_at_path(bag: JsonValue, path_keys: Sequence[str], value: JsonValue) -> JsonValue:
     """Return a copy of a JSON object with a value at a path.
 
     Missing objects on the path are created; values on the path that are not objects are replaced by objects.
     """
-    if not keys:
+    if not path_keys:
         return value
-    first, *rest = keys
+    first, *rest = path_keys
     outer: Mapping[str, Any] = bag if isinstance(bag, dict) else {}
     return {**outer, first: _set_value_at_path(outer.get(first), rest, value)}
 
 
-def _remove_keys_in_json_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
-    if bag is None or keys is None:
+def _remove_keys_in_json_text(bag_json: str | None, keys: Sequence[str | None] | None) -> str | None:
+    if bag_json is None or keys is None:
         return None
-    return _edit_bag_in_json_text("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
+    return _edit_bag_in_json_text("bag_remove_keys", bag_json, lambda parsed: _remove_keys_from_bag(parsed, keys))
 
 
-def _set_key_in_json_text(bag: str | None, path: str | None, value: str | None) -> str | None:
+def _set_key_in_json_text(bag_json: str | None, path: str | None, value_json: str | None) -> str | None:
     keys = [] if path is None else _split_json_path_into_keys(path)
-    if bag is None or not keys:
+    if bag_json is None or not keys:
         return None
     return _edit_bag_in_json_text(
-        "bag_set_key", bag, lambda parsed: _set_value_at_path(parsed, keys, _parse_json(value or "null"))
+        "bag_set_key", bag_json, lambda parsed: _set_value_at_path(parsed, keys, _parse_json(value_json or "null"))
     )
 
 
-def _edit_bag_in_json_text(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
+def _edit_bag_in_json_text(function_name: str, bag_json: str, edit_bag: Callable[[JsonValue], JsonValue]) -> str:
     try:
-        return orjson.dumps(edit(_parse_json(bag))).decode()
+        return orjson.dumps(edit_bag(_parse_json(bag_json))).decode()
     except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
         raise FunctionFailure(
             "EMB0001",
-            f"{name}() of a value that is not JSON or is nested too deeply is not supported by the embedded query "
-            "engine",
+            f"{function_name}() of a value that is not JSON or is nested too deeply is not supported by the embedded "
+            "query engine",
         ) from None
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(json_text: str) -> JsonValue:
     """Parse JSON; an integer that possibly exceeds 64 bits remains JSON text, so that no digit is lost."""
-    parsed = orjson.loads(text)
+    parsed = orjson.loads(json_text)
     # orjson parses an integer of more than 64 bits as a real.
-    return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed
+    return json.loads(json_text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(json_text) else parsed
 
 
-def _format_canonical_json(text: str) -> str:
-    value = _parse_json(text)
+def _format_canonical_json(json_text: str) -> str:
+    value = _parse_json(json_text)
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -127,15 +128,15 @@ CALLS = (ScalarCall("dynamic_to_json", _format_canonical_json, "json", "string",
 SUPPORTED: tuple[str, ...] = ("dynamic_to_json", 'd.["a"] and d.[name]')
 
 
-def _render_dynamic_to_json_call(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+def _render_dynamic_to_json_call(render_call_sql: Callable[[ir.FunctionCall], Sql], call: ir.FunctionCall) -> Sql:
     kind = infer_static_type(call.args[0])
     if kind == "string":
         return render_expression(call.args[0])
-    return render_call(call) if kind in DYNAMICS | {None} else str(translate.render_kql_tostring(call.args[0]))
+    return render_call_sql(call) if kind in DYNAMICS | {None} else str(translate.render_kql_tostring(call.args[0]))
 
 
-def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
-    def render_path(node: ir.PathAccess) -> str:
+def _patch_paths_for_special_names(library_function: Callable[[ir.PathAccess], Sql]) -> Callable[[ir.PathAccess], Sql]:
+    def render_path(node: ir.PathAccess) -> Sql:
         steps = tuple(map(_convert_string_index_to_key, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
         has_positions = all(
@@ -163,30 +164,30 @@ def _can_express_step_in_json_path(step: ir.PathStep) -> bool:
     return step.name is None or (step.name != "" and not set(step.name) & set('*"\\'))
 
 
-def _render_json_pointer(name: str) -> str:
-    """Return SQL for the JSON pointer (RFC 6901) to a property, whose name can be any text; ``name`` is SQL, too."""
-    return f"'/' || replace(replace({name}, '~', '~0'), '/', '~1')"
+def _render_json_pointer(property_name: Sql) -> Sql:
+    """Return SQL for the JSON pointer (RFC 6901) to a property, whose name can be any text."""
+    return f"'/' || replace(replace({property_name}, '~', '~0'), '/', '~1')"
 
 
-def _patch_static_path(
+def _patch_static_paths_for_special_names(
     library_function: Callable[[tuple[ir.PathStep, ...]], str | None],
 ) -> Callable[[tuple[ir.PathStep, ...]], str | None]:
     """Patch the library so that it builds no JSON path from a name that a JSON path cannot express."""
     return lambda steps: library_function(steps) if all(map(_can_express_step_in_json_path, steps)) else None
 
 
-def _patch_mv_expand_elements(
-    library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], str],
-) -> Callable[[ir.MvExpand, ir.MvExpandTarget], str]:
+def _patch_mv_expand_for_special_names(
+    library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], Sql],
+) -> Callable[[ir.MvExpand, ir.MvExpandTarget], Sql]:
     """Patch ``mv-expand`` of a bag, whose SQL builds a JSON path from each name."""
 
-    def render_elements(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+    def render_elements(op: ir.MvExpand, target: ir.MvExpandTarget) -> Sql:
         return library_function(op, target).replace("""'$."' || k || '"'""", _render_json_pointer("k"))
 
     return render_elements
 
 
-def _render_indexed_element(base: str, index: str) -> str:
+def _render_indexed_element(base: Sql, index: Sql) -> Sql:
     """Return SQL for an element of a JSON array or object; ``index`` is SQL for a position or the name of a key."""
     text = f"CAST({index} AS VARCHAR)"
     name = _render_json_pointer(text)
@@ -198,8 +199,10 @@ def _render_indexed_element(base: str, index: str) -> str:
     )
 
 
-def _patch_convert_literal(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_dynamic_literal(node: Any) -> ir.Expr:
+def _patch_dynamic_literals_to_keep_form(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_dynamic_literal(node: ParseNode) -> ir.Expr:
         lowered = library_function(node)
         match lowered:
             case ir.FunctionCall("parse_json", (ir.FunctionCall("strcat", (ir.Literal(value=str(text)), *_)),)):
@@ -210,8 +213,10 @@ def _patch_convert_literal(library_function: Callable[[Any], ir.Expr]) -> Callab
     return convert_dynamic_literal
 
 
-def _patch_convert_path(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_path(node: Any) -> ir.Expr:
+def _patch_paths_for_legacy_elements(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_path(node: ParseNode) -> ir.Expr:
         base, *steps = get_child_rules(node)
         inner = [reader.collapse(step) for step in steps]
         if _LEGACY_ELEMENT not in map(get_rule_name, inner):
@@ -221,7 +226,7 @@ def _patch_convert_path(library_function: Callable[[Any], ir.Expr]) -> Callable[
     return convert_path
 
 
-def _read_path_step(node: Any) -> ir.PathStep:
+def _read_path_step(node: ParseNode) -> ir.PathStep:
     if get_rule_name(node) == "FunctionCallOrPathPathOperation":
         return ir.PathStep(name=reader.find_names(node)[0])
     index = reader.lower_expr(get_child_rules(node)[0])
@@ -240,15 +245,19 @@ _SORT_FUNCTIONS = {"array_sort_asc": False, "array_sort_desc": True}
 _MAX_ARRAYS = 65
 
 
-def _get_array_element_sort_key(value: Any) -> tuple[int, Any]:
+def _get_array_element_sort_key(element: JsonValue) -> tuple[int, Any]:
     """Return the sort key of an array element: numbers come first, then strings, then all other values."""
-    if isinstance(value, bool) or value is None or isinstance(value, dict | list):
-        return 2, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return (0, value) if isinstance(value, int | float) else (1, str(value))
+    if isinstance(element, bool) or element is None or isinstance(element, dict | list):
+        return 2, orjson.dumps(element, option=orjson.OPT_SORT_KEYS)
+    return (0, element) if isinstance(element, int | float) else (1, str(element))
 
 
-def _sort_arrays_by_first_array(texts: Sequence[str | None], descending: bool | None, nulls_last: bool | None) -> str:  # noqa: FBT001  SQL passes positions
-    arrays = [orjson.loads(text) if text is not None else None for text in texts]
+def _sort_json_arrays_by_first_array(
+    json_arrays: Sequence[str | None],
+    descending: bool | None,  # noqa: FBT001  SQL passes positions
+    nulls_last: bool | None,  # noqa: FBT001
+) -> str:
+    arrays = [orjson.loads(text) if text is not None else None for text in json_arrays]
     first = arrays[0]
     if not isinstance(first, list):
         return orjson.dumps([None] * len(arrays)).decode()
@@ -268,30 +277,32 @@ functions: tuple[PythonFunction, ...] = (
     *build_python_functions(CALLS),
     PythonFunction("kql_bag_without", _remove_keys_in_json_text, ("VARCHAR", "VARCHAR[]"), "VARCHAR"),
     PythonFunction("kql_bag_with", _set_key_in_json_text, ("VARCHAR", "VARCHAR", "VARCHAR"), "VARCHAR"),
-    PythonFunction("kql_sorted_arrays", _sort_arrays_by_first_array, ("VARCHAR[]", "BOOLEAN", "BOOLEAN"), "VARCHAR"),
+    PythonFunction(
+        "kql_sorted_arrays", _sort_json_arrays_by_first_array, ("VARCHAR[]", "BOOLEAN", "BOOLEAN"), "VARCHAR"
+    ),
 )
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add canonical JSON, paths such as ``d.["a"]``, and sorting of several arrays to the KQL translator library."""
     install_scalar_calls(CALLS)
-    render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
-    add_custom_function("dynamic_to_json", (1,), lambda call: _render_dynamic_to_json_call(render_call, call))
-    replace_attribute(lower, "_lower_dynamic_literal", _patch_convert_literal)
-    replace_attribute(lower, "_lower_path", _patch_convert_path)
-    replace_attribute(translate, "render_path", _patch_render_path)
-    replace_attribute(translate, "_static_path", _patch_static_path)
-    replace_attribute(translate, "_mv_expand_elements", _patch_mv_expand_elements)
+    render_call_sql = writer.SPECIAL_FORMS["dynamic_to_json"]
+    add_custom_function("dynamic_to_json", (1,), lambda call: _render_dynamic_to_json_call(render_call_sql, call))
+    replace_attribute(lower, "_lower_dynamic_literal", _patch_dynamic_literals_to_keep_form)
+    replace_attribute(lower, "_lower_path", _patch_paths_for_legacy_elements)
+    replace_attribute(translate, "render_path", _patch_paths_for_special_names)
+    replace_attribute(translate, "_static_path", _patch_static_paths_for_special_names)
+    replace_attribute(translate, "_mv_expand_elements", _patch_mv_expand_for_special_names)
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
         add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))
-        MULTI_RESULT_FUNCTIONS[name] = _expand_sort_call_with_result_names
-    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
-    replace_attribute(lower, "_lower_source", _patch_convert_source)
+        MULTI_RESULT_FUNCTIONS[name] = _expand_array_sort_call_with_result_names
+    replace_attribute(lower, "_lower_operator", _patch_operators_for_array_sorts)
+    replace_attribute(lower, "_lower_source", _patch_print_for_array_sorts)
 
 
-def _split_sort_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
+def _split_arrays_and_nulls_last_flag(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
     """Split the arguments of a sort function into the arrays and the flag ``nulls_last`` (None if missing)."""
     end = call.args[-1]
     value = end.value if isinstance(end, ir.LetRef) else end
@@ -299,8 +310,8 @@ def _split_sort_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.
     return (call.args[:-1], value) if has_flag else (call.args, None)
 
 
-def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
-    arrays, last = _split_sort_arguments(call)
+def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], Sql], call: ir.FunctionCall) -> Sql:
+    arrays, last = _split_arrays_and_nulls_last_flag(call)
     if any(infer_static_type(each) == "bool" for each in arrays):
         raise semantic_error(f"{call.name}(): nulls_last must be a literal and the last argument", inner="SEM0219")
     if len(arrays) == 1:
@@ -312,13 +323,13 @@ def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], ca
 
 
 def _build_expressions_of_sorted_arrays(call: ir.FunctionCall) -> list[ir.Expr]:
-    arrays, _ = _split_sort_arguments(call)
+    arrays, _ = _split_arrays_and_nulls_last_flag(call)
     if len(arrays) == 1:
         return [call]
     return [ir.PathAccess(call, (ir.PathStep(index=ir.Literal(index, "long")),)) for index in range(len(arrays))]
 
 
-def _expand_sort_call_with_result_names(named: NameListExpr) -> list[ir.NamedExpr]:
+def _expand_array_sort_call_with_result_names(named: NameListExpr) -> list[ir.NamedExpr]:
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  registered for calls
     return [
@@ -327,7 +338,7 @@ def _expand_sort_call_with_result_names(named: NameListExpr) -> list[ir.NamedExp
     ]
 
 
-def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]:
+def _expand_array_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if not isinstance(call, ir.FunctionCall) or call.name not in _SORT_FUNCTIONS or isinstance(named, NameListExpr):
@@ -337,7 +348,7 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
         if len(results) == 1:
             yield named
             continue
-        arrays, _ = _split_sort_arguments(call)
+        arrays, _ = _split_arrays_and_nulls_last_flag(call)
         for index, (array, result) in enumerate(zip(arrays, results, strict=True)):
             name = array.name if isinstance(array, ir.ColumnRef | ir.LetRef) else f"array{index}"
             if named.name and index == 0:
@@ -346,22 +357,26 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
                 yield GeneratedName(result, f"{name}_sorted")
 
 
-def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def convert_operator(node: Any) -> Any:
+def _patch_operators_for_array_sorts(library_function: OperatorParser) -> OperatorParser:
+    def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=make_generated_names_unique(_expand_sort_calls(op.expressions)))
+            return dataclasses.replace(
+                op, expressions=make_generated_names_unique(_expand_array_sort_calls(op.expressions))
+            )
         return op
 
     return convert_operator
 
 
-def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def convert_source(node: Any) -> ir.Source:
+def _patch_print_for_array_sorts(
+    library_function: Callable[[ParseNode], ir.Source],
+) -> Callable[[ParseNode], ir.Source]:
+    def convert_source(node: ParseNode) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(
-                source, expressions=make_generated_names_unique(_expand_sort_calls(source.expressions))
+                source, expressions=make_generated_names_unique(_expand_array_sort_calls(source.expressions))
             )
         return source
 

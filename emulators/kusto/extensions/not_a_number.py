@@ -12,7 +12,7 @@ from duckdb_kql import ir, translate
 
 from emulators.kusto.extensions.known_types import can_be_nan
 from emulators.kusto.extensions.library import replace_attribute
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.sql import Sql, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import infer_static_type
 
 _TEST = "kql_not_nan"
@@ -33,32 +33,32 @@ macros: tuple[str, ...] = (
 )
 
 
-def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr(node: ir.Expr) -> str:
+def _patch_comparisons_for_nan(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_expr(node: ir.Expr) -> Sql:
         if not isinstance(node, ir.BinaryOp) or node.op not in _COMPARISONS:
             return library_function(node)
         greater, other = (node.right, node.left) if node.op in _RIGHT_IS_GREATER else (node.left, node.right)
         if not _can_be_nan(greater) or (node.op in _EQUALITIES and not _can_be_nan(other)):
             return library_function(node)
-        return _render_comparison(library_function, node)
+        return _render_comparison_with_nan_test(library_function, node)
 
     return render_expr
 
 
-def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
+def _render_comparison_with_nan_test(library_function: Callable[[ir.Expr], Sql], node: ir.BinaryOp) -> Sql:
     operands = [render_expression(node.left), render_expression(node.right)]
     if not any(_TEST in sql for sql in operands):
         return _add_nan_test_to_comparison(node, library_function(node), operands)
 
-    def compare(left: str, right: str) -> str:
+    def render_with_operands(left: Sql, right: Sql) -> Sql:
         bound = dataclasses.replace(node, left=ir.RenderedAggregate(left), right=ir.RenderedAggregate(right))
         return _add_nan_test_to_comparison(node, library_function(bound), [left, right])
 
     # The macro repeats its argument, so nested comparisons would multiply the size of the bound SQL at each level.
-    return render_with_arguments_evaluated_once(operands, compare)
+    return render_with_arguments_evaluated_once(operands, render_with_operands)
 
 
-def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: str, operands: Sequence[str]) -> str:
+def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: Sql, operands: Sequence[Sql]) -> Sql:
     left, right = operands
     greater, other, expr = (right, left, node.left) if node.op in _RIGHT_IS_GREATER else (left, right, node.right)
     if node.op in _EQUALITIES:
@@ -70,7 +70,7 @@ def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: str, operands: Se
     )
 
 
-def _join_comparison_and_nan_test(comparison: str, test: str, *, negated: bool = False) -> str:
+def _join_comparison_and_nan_test(comparison: Sql, test: Sql, *, negated: bool = False) -> Sql:
     """Return SQL of a comparison that is false (``negated``: true) if ``test`` is false, because an operand is NaN."""
     return f"({comparison} OR NOT {test})" if negated else f"({comparison} AND {test})"
 
@@ -89,8 +89,8 @@ def _can_be_nan(expr: ir.Expr) -> bool:
     return infer_static_type(expr) in ("real", None) and can_be_nan(expr)
 
 
-def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
-    def render_in_list(node: ir.InList) -> str:
+def _patch_in_lists_for_nan(library_function: Callable[[ir.InList], Sql]) -> Callable[[ir.InList], Sql]:
+    def render_in_list(node: ir.InList) -> Sql:
         sql = library_function(node)
         if not _can_be_nan(node.value) or (node.subquery is None and not any(map(_can_be_nan, node.items))):
             return sql
@@ -99,8 +99,8 @@ def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Calla
     return render_in_list
 
 
-def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
-    def render_between(node: ir.Between) -> str:
+def _patch_between_for_nan(library_function: Callable[[ir.Between], Sql]) -> Callable[[ir.Between], Sql]:
+    def render_between(node: ir.Between) -> Sql:
         sql = library_function(node)
         # Only the upper bound needs a test, because NaN is the greatest value of SQL.
         if not _can_be_nan(node.high):
@@ -110,8 +110,8 @@ def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Call
     return render_between
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make comparisons of the KQL translator library treat NaN as IEEE 754 does."""
-    replace_attribute(translate, "render_expr", _patch_render_expr)
-    replace_attribute(translate, "render_in_list", _patch_render_in_list)
-    replace_attribute(translate, "render_between", _patch_render_between)
+    replace_attribute(translate, "render_expr", _patch_comparisons_for_nan)
+    replace_attribute(translate, "render_in_list", _patch_in_lists_for_nan)
+    replace_attribute(translate, "render_between", _patch_between_for_nan)

@@ -12,7 +12,6 @@ A decimal has nine digits after the decimal point. A quotient with more digits i
 import dataclasses
 import decimal
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from duckdb_kql import ir, lower, translate
 
@@ -21,16 +20,16 @@ from emulators.kusto.errors import QueryError, semantic_error, syntax_error, uns
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.not_a_number import WHOLE_MACRO
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.sql import KustoType, Sql, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS as DYNAMIC_KINDS
 from emulators.kusto.extensions.static_types import infer_static_type
-from emulators.kusto.extensions.tree import get_rule_name, get_source_position, iterate_nodes
+from emulators.kusto.extensions.tree import ParseNode, get_line_and_column, get_rule_name, iterate_nodes
 from emulators.kusto.extensions.type_checks import (
     DYNAMICS,
     TEXTS,
     add_type_guard,
-    join_with_and,
-    join_with_or,
+    join_tests_with_and,
+    join_tests_with_or,
     render_error,
     render_number_test,
     render_type_test,
@@ -67,8 +66,10 @@ functions: tuple[PythonFunction, ...] = (
 )
 
 
-def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_expression(node: Any) -> ir.Expr:
+def _patch_expressions_for_decimal_literals(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_expression(node: ParseNode) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "DecimalLiteralExpression":
             return library_function(node)
@@ -77,24 +78,24 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
     return convert_expression
 
 
-def _convert_decimal_literal(node: Any) -> ir.Expr:
+def _convert_decimal_literal(node: ParseNode) -> ir.Expr:
     text = node.getText().partition("(")[2].rpartition(")")[0].strip()
     if text.lower() in ("null", ""):
         return ir.FunctionCall("todecimal", (ir.Literal(None, "string"),))
     try:
         value = decimal.Decimal(text)
     except decimal.InvalidOperation:
-        raise syntax_error(f"'{text[:60]}' is not a decimal", get_source_position(node)) from None
+        raise syntax_error(f"'{text[:60]}' is not a decimal", get_line_and_column(node)) from None
     if not value.is_finite() or not is_representable_in_duckdb(value):
         raise unsupported_error(
             "decimals with more than nine digits after the point or 29 digits before it",
-            position=get_source_position(node),
+            position=get_line_and_column(node),
         )
     return ir.FunctionCall("todecimal", (ir.Literal(format(value, "f"), "string"),))
 
 
-def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr(node: ir.Expr) -> str:
+def _patch_arithmetic_for_decimals(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_expr(node: ir.Expr) -> Sql:
         if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_type_with_decimals(node) == "decimal":
             operands = [f"CAST({render_expression(arg)} AS {_DECIMAL})" for arg in node.args]
             bound = render_with_arguments_evaluated_once(
@@ -117,7 +118,7 @@ def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callab
     return render_expr
 
 
-def infer_type_with_decimals(expr: ir.Expr) -> str | None:
+def infer_type_with_decimals(expr: ir.Expr) -> KustoType | None:
     """Return the type of an expression as `infer_type` does, and ``decimal`` for decimals; None if it is unknown."""
     if isinstance(expr, ir.LetRef):
         return infer_type_with_decimals(expr.value)
@@ -129,8 +130,8 @@ def infer_type_with_decimals(expr: ir.Expr) -> str | None:
     return "decimal" if isinstance(expr, ir.FunctionCall) and expr.name == "todecimal" else infer_type(expr)
 
 
-def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_tostring(node: ir.Expr) -> str:
+def _patch_tostring_for_decimals(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_tostring(node: ir.Expr) -> Sql:
         if infer_type_with_decimals(node) != "decimal":
             return library_function(node)
         return f"coalesce(kql_decimal_text({EXECUTION}, CAST({render_expression(node)} AS VARCHAR)), '')"
@@ -173,22 +174,22 @@ _UNORDERED = frozenset({"string", "dynamic", "guid"})
 
 def _install_comparison_checks() -> None:
     """Make the translator library check the operand types of comparisons and the key types of joins."""
-    replace_attribute(translate, "render_expr", _patch_render_expr)
-    replace_attribute(translate, "render_in_list", _patch_render_in_list)
-    replace_attribute(translate, "render_between", _patch_render_between)
-    replace_attribute(translate, "render_key_equality", _patch_render_key_equality)
+    replace_attribute(translate, "render_expr", _patch_comparisons_to_check_types)
+    replace_attribute(translate, "render_in_list", _patch_in_lists_to_check_types)
+    replace_attribute(translate, "render_between", _patch_between_to_check_types)
+    replace_attribute(translate, "render_key_equality", _patch_join_keys_to_check_types)
 
 
-def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr(node: ir.Expr) -> str:
+def _patch_comparisons_to_check_types(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_expr(node: ir.Expr) -> Sql:
         if not isinstance(node, ir.BinaryOp) or node.op not in _EQUALITIES | _ORDERS:
             return library_function(node)
-        return _render_comparison(library_function, node)
+        return _render_comparison_with_type_checks(library_function, node)
 
     return render_expr
 
 
-def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
+def _render_comparison_with_type_checks(library_function: Callable[[ir.Expr], Sql], node: ir.BinaryOp) -> Sql:
     kinds = infer_type(node.left), infer_type(node.right)
     if None not in kinds:
         _check_operand_types(node.op, str(kinds[0]), str(kinds[1]))
@@ -202,7 +203,7 @@ def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.Bina
     return sql
 
 
-def _check_operand_types(operator: str, left_type: str, right_type: str) -> None:
+def _check_operand_types(operator: str, left_type: KustoType, right_type: KustoType) -> None:
     """Check that a comparison operator accepts operands of the types ``left_type`` and ``right_type``.
 
     Raises:
@@ -226,89 +227,97 @@ def _check_operand_types(operator: str, left_type: str, right_type: str) -> None
         )
 
 
-def _build_incomparable_types_error(left_type: str, right_type: str) -> QueryError:
+def _build_incomparable_types_error(left_type: KustoType, right_type: KustoType) -> QueryError:
     return semantic_error(
         f"Cannot compare values of types {left_type} and {right_type}. Try adding explicit casts", inner="SEM0064"
     )
 
 
-def _convert_dynamic_operand_to_number(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
+def _convert_dynamic_operand_to_number(
+    node: ir.BinaryOp, operand_types: tuple[KustoType | None, KustoType | None]
+) -> ir.BinaryOp:
     """Return a comparison in which a dynamic operand is converted to a number, if the other operand is a number."""
-    left, right = kinds
+    left, right = operand_types
     if left == "dynamic" and right in _NUMBERS:
-        return dataclasses.replace(node, left=_convert_to_number(node.left, right))
+        return dataclasses.replace(node, left=_convert_dynamic_to_number(node.left, right))
     if right == "dynamic" and left in _NUMBERS:
-        return dataclasses.replace(node, right=_convert_to_number(node.right, left))
+        return dataclasses.replace(node, right=_convert_dynamic_to_number(node.right, left))
     return node
 
 
-def _convert_to_number(expr: ir.Expr, other_type: str | None) -> ir.Expr:
-    macro = WHOLE_MACRO if other_type in _WHOLE else "kql_json_real"
+def _convert_dynamic_to_number(expr: ir.Expr, number_type: KustoType | None) -> ir.Expr:
+    macro = WHOLE_MACRO if number_type in _WHOLE else "kql_json_real"
     return ir.RenderedAggregate(f"{macro}({render_expression(expr)})")
 
 
 def _add_column_type_guard(
-    library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known_type: str | None, unknown_side: int
-) -> str:
+    library_function: Callable[[ir.Expr], Sql],
+    node: ir.BinaryOp,
+    comparison_sql: Sql,
+    known_type: KustoType | None,
+    column_side_index: int,
+) -> Sql:
     """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column.
 
-    ``unknown_side`` is the side of this column, 0 for left or 1 for right; ``known_type`` is the type of the other
+    ``column_side_index`` is the side of this column, 0 for left or 1 for right; ``known_type`` is the type of the other
     side, None if it is also unknown.
     """
     sides = [node.left, node.right]
-    column, other = sides[unknown_side], sides[1 - unknown_side]
+    column, other = sides[column_side_index], sides[1 - column_side_index]
     name = render_expression(column)
     operator = node.op
     dynamic, text = render_type_test(name, DYNAMICS), render_type_test(name, TEXTS)
     if known_type in _NUMBERS:
-        sides[unknown_side] = _convert_to_number(column, known_type)
+        sides[column_side_index] = _convert_dynamic_to_number(column, known_type)
         converted = library_function(ir.BinaryOp(operator, sides[0], sides[1]))
-        sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
-        return add_type_guard(text, _render_type_mismatch_error("string", str(known_type)), sql)
+        comparison_sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {comparison_sql} END"
+        return add_type_guard(text, _render_type_mismatch_error("string", str(known_type)), comparison_sql)
     if known_type == "string":
-        unordered = join_with_or(text, dynamic) if operator in _ORDERS else ""
-        sql = add_type_guard(unordered, _render_undefined_operator_error(operator), sql)
+        unordered = join_tests_with_or(text, dynamic) if operator in _ORDERS else ""
+        comparison_sql = add_type_guard(unordered, _render_undefined_operator_error(operator), comparison_sql)
         return add_type_guard(
-            join_with_or(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
+            join_tests_with_or(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
             _render_type_mismatch_error("string", "long"),
-            sql,
+            comparison_sql,
         )
     if known_type is None and isinstance(other, ir.ColumnRef):
-        return _add_column_pair_type_guard(operator, name, render_expression(other), sql)
+        return _add_column_pair_type_guard(operator, name, render_expression(other), comparison_sql)
     if operator in _ORDERS and known_type != "null":
-        sql = add_type_guard(dynamic, _render_undefined_operator_error(operator), sql)
-    return sql
+        comparison_sql = add_type_guard(dynamic, _render_undefined_operator_error(operator), comparison_sql)
+    return comparison_sql
 
 
-def _add_column_pair_type_guard(operator: str, left_sql: str, right_sql: str, sql: str) -> str:
-    dynamics = join_with_and(render_type_test(left_sql, DYNAMICS), render_type_test(right_sql, DYNAMICS))
-    sql = add_type_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
-    mixed = join_with_or(
-        join_with_and(render_type_test(left_sql, TEXTS), render_number_test(right_sql)),
-        join_with_and(render_number_test(left_sql), render_type_test(right_sql, TEXTS)),
+def _add_column_pair_type_guard(operator: str, left_sql: Sql, right_sql: Sql, comparison_sql: Sql) -> Sql:
+    dynamics = join_tests_with_and(render_type_test(left_sql, DYNAMICS), render_type_test(right_sql, DYNAMICS))
+    comparison_sql = add_type_guard(
+        dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), comparison_sql
+    )
+    mixed = join_tests_with_or(
+        join_tests_with_and(render_type_test(left_sql, TEXTS), render_number_test(right_sql)),
+        join_tests_with_and(render_number_test(left_sql), render_type_test(right_sql, TEXTS)),
     )
     if operator in _ORDERS:
-        texts = join_with_or(
-            join_with_and(render_type_test(left_sql, TEXTS), render_type_test(right_sql, TEXTS)),
+        texts = join_tests_with_or(
+            join_tests_with_and(render_type_test(left_sql, TEXTS), render_type_test(right_sql, TEXTS)),
             render_type_test(left_sql, DYNAMICS),
             render_type_test(right_sql, DYNAMICS),
         )
-        sql = add_type_guard(texts, _render_undefined_operator_error(operator), sql)
-    return add_type_guard(mixed, _render_type_mismatch_error("string", "long"), sql)
+        comparison_sql = add_type_guard(texts, _render_undefined_operator_error(operator), comparison_sql)
+    return add_type_guard(mixed, _render_type_mismatch_error("string", "long"), comparison_sql)
 
 
-def _render_type_mismatch_error(left_type: str, right_type: str) -> str:
+def _render_type_mismatch_error(left_type: KustoType, right_type: KustoType) -> Sql:
     return render_error(
         "SEM0064", f"Cannot compare values of types {left_type} and {right_type}. Try adding explicit casts"
     )
 
 
-def _render_undefined_operator_error(operator: str) -> str:
+def _render_undefined_operator_error(operator: str) -> Sql:
     return render_error("SEM0065", f"The operator '{operator}' is not defined for operands of type string or dynamic")
 
 
-def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
-    def render_in_list(node: ir.InList) -> str:
+def _patch_in_lists_to_check_types(library_function: Callable[[ir.InList], Sql]) -> Callable[[ir.InList], Sql]:
+    def render_in_list(node: ir.InList) -> Sql:
         sql = library_function(node)
         kinds = {infer_type(item) for item in node.items} - {None, "null", "dynamic"}
         value = infer_type(node.value)
@@ -325,8 +334,8 @@ def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Calla
     return render_in_list
 
 
-def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
-    def render_between(node: ir.Between) -> str:
+def _patch_between_to_check_types(library_function: Callable[[ir.Between], Sql]) -> Callable[[ir.Between], Sql]:
+    def render_between(node: ir.Between) -> Sql:
         sql = library_function(node)
         for operand in (node.value, node.low, node.high):
             kind = infer_type(operand)
@@ -343,7 +352,7 @@ def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Call
     return render_between
 
 
-def _render_dynamic_operand_error(operator: str) -> str:
+def _render_dynamic_operand_error(operator: str) -> Sql:
     return render_error(
         "EMB0001",
         f"'{operator}' over a string or a dynamic value is not supported by the embedded query engine "
@@ -351,16 +360,16 @@ def _render_dynamic_operand_error(operator: str) -> str:
     )
 
 
-def _patch_render_key_equality(
-    library_function: Callable[[Sequence[ir.JoinKey]], str],
-) -> Callable[[Sequence[ir.JoinKey]], str]:
-    def render_key_equality(keys: Sequence[ir.JoinKey]) -> str:
+def _patch_join_keys_to_check_types(
+    library_function: Callable[[Sequence[ir.JoinKey]], Sql],
+) -> Callable[[Sequence[ir.JoinKey]], Sql]:
+    def render_key_equality(keys: Sequence[ir.JoinKey]) -> Sql:
         return " AND ".join([library_function(keys), *(_render_join_key_type_check(key) for key in keys)])
 
     return render_key_equality
 
 
-def _render_join_key_type_check(key: Any) -> str:
+def _render_join_key_type_check(key: ir.JoinKey) -> Sql:
     left, right = (infer_type(ir.ColumnRef(name)) for name in (key.left, key.right))
     if left is not None and left == right:
         return "true"
@@ -400,15 +409,15 @@ def _install_arithmetic() -> None:
 
     Also make the library treat ``dynamic(null)`` as a value of type dynamic.
     """
-    replace_attribute(translate, "render_expr", _patch_render_arithmetic)
+    replace_attribute(translate, "render_expr", _patch_arithmetic_to_choose_macros)
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
 
-def _patch_render_arithmetic(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr(node: ir.Expr) -> str:
+def _patch_arithmetic_to_choose_macros(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_expr(node: ir.Expr) -> Sql:
         if isinstance(node, ir.BinaryOp) and node.op == "/":
             _check_division_operands(node)
-        macro = _choose_arithmetic_macro(node) if isinstance(node, ir.BinaryOp) else None
+        macro = _find_arithmetic_macro_name(node) if isinstance(node, ir.BinaryOp) else None
         if macro is None or not isinstance(node, ir.BinaryOp):
             return library_function(node)
         left, right = node.left, node.right
@@ -432,7 +441,7 @@ def _check_division_operands(node: ir.BinaryOp) -> None:
         raise semantic_error(f"operator '/' does not accept operands of types ({listed})", inner="SEM0001")
 
 
-def _choose_arithmetic_macro(node: ir.BinaryOp) -> str | None:
+def _find_arithmetic_macro_name(node: ir.BinaryOp) -> str | None:
     left, right = _is_timespan(node.left), _is_timespan(node.right)
     if node.op == "/" and left:
         return "kql_span_divided"
@@ -470,10 +479,10 @@ macros: tuple[str, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add decimals, and the type rules of comparison and arithmetic operators, to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
-    replace_attribute(translate, "render_expr", _patch_render_decimals)
-    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
+    replace_attribute(lower, "_lower_expr", _patch_expressions_for_decimal_literals)
+    replace_attribute(translate, "render_expr", _patch_arithmetic_for_decimals)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring_for_decimals)
     _install_comparison_checks()
     _install_arithmetic()

@@ -16,10 +16,16 @@ from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.pipeline import ExpressionReplacer, PipelineOperator, add_operator
 from emulators.kusto.extensions.registry import render_text_argument
-from emulators.kusto.extensions.sql import quote_text, render_expression
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.sql import KustoType, Sql, quote_text, render_expression
+from emulators.kusto.extensions.tree import (
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    list_nodes_by_rule,
+)
 from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 from emulators.kusto.stop_events import EXECUTION
@@ -54,20 +60,22 @@ class KeyValueReader:
     def read_first_value_of_each_key(self) -> dict[str, str]:
         """Read the string and return the first value of each key."""
         found: dict[str, str] = {}
-        for key, value in self._iterate_delimited_pairs() if self.pair else self._iterate_pairs_without_delimiters():
+        for key, value in (
+            self._iterate_delimited_keys_and_values() if self.pair else self._iterate_undelimited_keys_and_values()
+        ):
             if key in self.keys and key not in found:
                 found[key] = value
         return found
 
-    def _iterate_delimited_pairs(self) -> Iterator[tuple[str, str]]:
+    def _iterate_delimited_keys_and_values(self) -> Iterator[tuple[str, str]]:
         delimiter = _compile_alternatives([self.value, self.pair])
         end_of_value = _compile_alternatives(
             [f"{self.pair}{key}{self.value}" for key in self.keys] if self.greedy else [self.pair]
         )
-        read_value = self._read_greedy_value_and_end if self.greedy else self._read_key_or_value_and_end
+        read_value = self._read_greedy_value_and_end_index if self.greedy else self._read_key_or_value_and_end_index
         position = 0
         while position < len(self.text):
-            key, end = self._read_key_or_value_and_end(position, delimiter)
+            key, end = self._read_key_or_value_and_end_index(position, delimiter)
             if not self.text.startswith(self.value, end):
                 position = max(end + len(self.pair), position + 1)
                 continue
@@ -76,22 +84,22 @@ class KeyValueReader:
             yield key, value
             position = max(end + len(self.pair), start)
 
-    def _read_key_or_value_and_end(self, position: int, delimiter: re.Pattern[str]) -> tuple[str, int]:
+    def _read_key_or_value_and_end_index(self, position: int, delimiter: re.Pattern[str]) -> tuple[str, int]:
         """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
         while start < len(self.text) and self.text[start].isspace() and not delimiter.match(self.text, start):
             start += 1
-        quoted = self._find_quoted_text_and_end(start)
+        quoted = self._find_quoted_text_and_end_index(start)
         end = start if quoted is None else quoted[1]
-        limit = self._find_start_of_match(delimiter, end)
+        limit = self._find_match_start_or_text_end(delimiter, end)
         return (self.text[start:limit].strip() if quoted is None else quoted[0]), limit
 
-    def _find_start_of_match(self, pattern: re.Pattern[str], position: int) -> int:
+    def _find_match_start_or_text_end(self, pattern: re.Pattern[str], position: int) -> int:
         """Return the index of a pattern's first match from a position on; the length of the text without a match."""
         match = pattern.search(self.text, position)
         return len(self.text) if match is None else match.start()
 
-    def _find_quoted_text_and_end(self, position: int) -> tuple[str, int] | None:
+    def _find_quoted_text_and_end_index(self, position: int) -> tuple[str, int] | None:
         """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
         close = self.quotes.get(self.text[position : position + 1])
         if close is None:
@@ -104,18 +112,18 @@ class KeyValueReader:
             index += 1
         return "".join(parts), index + 1
 
-    def _read_greedy_value_and_end(self, start: int, next_key: re.Pattern[str]) -> tuple[str, int]:
-        quoted = self._find_quoted_text_and_end(start)
+    def _read_greedy_value_and_end_index(self, start: int, next_key: re.Pattern[str]) -> tuple[str, int]:
+        quoted = self._find_quoted_text_and_end_index(start)
         if quoted is not None:
             return quoted
-        end = self._find_start_of_match(next_key, start)
+        end = self._find_match_start_or_text_end(next_key, start)
         return self.text[start:end].strip(), end
 
-    def _iterate_pairs_without_delimiters(self) -> Iterator[tuple[str, str]]:
+    def _iterate_undelimited_keys_and_values(self) -> Iterator[tuple[str, str]]:
         position = 0
         key: str | None = None
         while position < len(self.text):
-            quoted = self._find_quoted_text_and_end(position)
+            quoted = self._find_quoted_text_and_end_index(position)
             word = _WORD.match(self.text, position)
             if quoted is None and word is None:
                 position += 1
@@ -136,12 +144,12 @@ def _compile_alternatives(texts: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, texts)))
 
 
-def read_key_values(text: str | None, options: str) -> str | None:
+def read_key_values_as_json(text: str | None, options_json: str) -> str | None:
     """Return the first value of each key in a text as JSON.
 
     Args:
         text: the text.
-        options: attributes of `KeyValueReader` as JSON.
+        options_json: attributes of `KeyValueReader` as JSON.
 
     Raises:
         FunctionFailure: the text has more than ``MAX_CHARACTERS`` characters.
@@ -154,14 +162,14 @@ def read_key_values(text: str | None, options: str) -> str | None:
             f"parse-kv with quotes, with greedy or without delimiters, of a text of more than {MAX_CHARACTERS} "
             "characters is not supported by the embedded query engine",
         )
-    parsed: dict[str, Any] = orjson.loads(options)
+    parsed: dict[str, Any] = orjson.loads(options_json)
     return orjson.dumps(KeyValueReader(text=text, **parsed).read_first_value_of_each_key()).decode()
 
 
 SUPPORTED: tuple[str, ...] = ("parse-kv",)
 
 functions: tuple[PythonFunction, ...] = (
-    PythonFunction("kql_key_values", read_key_values, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+    PythonFunction("kql_key_values", read_key_values_as_json, ("VARCHAR", "VARCHAR"), "VARCHAR"),
 )
 
 macros: tuple[str, ...] = ()
@@ -197,27 +205,27 @@ class ParseKv(PipelineOperator):
     pattern: str = ""
     options: str = ""
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that adds one column for each key, with the first value if a key is repeated."""
-        pairs = f"{choose_unused_prefix(self.infer_columns(input_columns))}p"
+        pairs = f"{choose_unused_prefix(self.infer_output_columns(input_columns))}p"
         names = dict(self.keys)
         chosen = ", ".join(
             f"{self._render_value(name, names[name], pairs)} AS {translate.quote_ident(name)}"
             if name in names
             else translate.quote_ident(name)
-            for name in self.infer_columns(input_columns)
+            for name in self.infer_output_columns(input_columns)
         )
         return f"SELECT {chosen} FROM (SELECT *, {self._render_key_value_pairs()} AS {pairs} FROM {input_sql})"  # noqa: S608  quoted, rendered
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, and one column for each key."""
         return [*input_columns, *(name for name, _ in self.keys if name not in input_columns)]
 
-    def replace_expressions(self, substitute: Substitute) -> "ParseKv":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "ParseKv":
         """Return a copy of the operator with ``substitute`` applied to the expression of the string."""
         return dataclasses.replace(self, text=substitute(self.text))
 
-    def _render_key_value_pairs(self) -> str:
+    def _render_key_value_pairs(self) -> Sql:
         text = render_text_argument(self.text)
         if self.options:
             parsed = f"kql_key_values({EXECUTION}, {text}, {quote_text(self.options)})"
@@ -232,29 +240,29 @@ class ParseKv(PipelineOperator):
         return f"list_transform({parts}, lambda s: {{'k': trim(split_part(s, {value}, 1)), 'v': trim({after})}})"
 
     @staticmethod
-    def _render_value(name: str, kind: str, pairs: str) -> str:
-        found = ir.RenderedAggregate(f"(list_filter({pairs}, lambda q: q.k = {quote_text(name)})[1].v)")
-        function = _CONVERSIONS[kind]
+    def _render_value(key: str, kusto_type: KustoType, pairs: Sql) -> Sql:
+        found = ir.RenderedAggregate(f"(list_filter({pairs}, lambda q: q.k = {quote_text(key)})[1].v)")
+        function = _CONVERSIONS[kusto_type]
         return render_expression(ir.FunctionCall(function, (found,))) if function else found.sql
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the operator ``parse-kv`` to the KQL translator library."""
     add_operator("ParseKvOperator", _parse_parse_kv)
 
 
-def _parse_parse_kv(node: Any) -> ir.Operator:
+def _parse_parse_kv(node: ParseNode) -> ir.Operator:
     text, keys, *clauses = get_child_rules(node)
     named = []
     for declaration in list_nodes_by_rule(keys, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(declaration)
         if kind.getText() not in _CONVERSIONS:
             raise unsupported_error(
-                f"parse-kv to a column of type {kind.getText()[:50]}", position=get_source_position(kind)
+                f"parse-kv to a column of type {kind.getText()[:50]}", position=get_line_and_column(kind)
             )
         named.append((reader.find_names(name)[0], kind.getText()))
     listed = [
-        _read_parse_kv_property(each)
+        _read_property_name_and_value(each)
         for clause in clauses
         for each in list_nodes_by_rule(clause, "QueryOperatorProperty")
     ]
@@ -264,17 +272,17 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
     if unknown or bool(pair) != bool(value) or (pattern and len(listed) > 1) or ("greedy" in properties and not pair):
         raise semantic_error(
             "parse-kv accepts either regex alone, or both delimiters with the options quote, escape and greedy",
-            position=get_source_position(node),
+            position=get_line_and_column(node),
         )
     if not pattern and (not pair or len(listed) > 2):  # noqa: PLR2004  two delimiters
-        options = _build_reader_options(listed, [name for name, _ in named])
+        options = _build_reader_options_json(listed, [name for name, _ in named])
         return ParseKv(reader.lower_expr(text), tuple(named), (), options=options)
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
-        raise semantic_error("parse-kv: the regex must have two groups", position=get_source_position(node))
+        raise semantic_error("parse-kv: the regex must have two groups", position=get_line_and_column(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)
 
 
-def _build_reader_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
+def _build_reader_options_json(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
     """Build the options of `KeyValueReader` as JSON.
 
     Raises:
@@ -303,7 +311,7 @@ def _build_reader_options(properties: Sequence[tuple[str, str]], keys: Sequence[
     )
 
 
-def _read_parse_kv_property(node: Any) -> tuple[str, str]:
+def _read_property_name_and_value(node: ParseNode) -> tuple[str, str]:
     name, _, text = node.getText().partition("=")
     literals = [
         child for child in get_child_rules(node) if get_rule_name(reader.collapse(child)) == "StringLiteralExpression"

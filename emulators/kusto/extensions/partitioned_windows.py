@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from duckdb_kql import ir, translate
+from duckdb_kql.translate import TranslationResult
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS
 
 from emulators.kusto.extensions.known_types import bind_input_types, infer_type
 from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.ranks import render_sort_keys_and_directions
-from emulators.kusto.extensions.sql import quote_name, render_expression
-from emulators.kusto.extensions.tree import iterate_nodes
+from emulators.kusto.extensions.sql import Sql, quote_name, render_expression
+from emulators.kusto.extensions.tree import IrNode, iterate_nodes
 from emulators.kusto.extensions.windows import (
     WindowedOperator,
     add_names_to_computed_columns,
-    find_window_function,
+    find_window_function_name,
     is_window_call,
 )
 
@@ -51,31 +52,33 @@ class PartitionedWindows(WindowedOperator):
     sort: ir.Sort
     leading: int
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render both operators as one SELECT with window functions over partitions."""
         with bind_input_types(self.sort):
             parts = [f"{sql} {direction}" for sql, direction in render_sort_keys_and_directions(self.sort.keys)]
-        partition = ", ".join(map(quote_name, _get_sort_columns(self.sort)[: self.leading]))
+        partition = ", ".join(map(quote_name, _list_sort_columns(self.sort)[: self.leading]))
         rest = parts[self.leading :]
 
-        def replace_calls(node: Any) -> Any:
+        def replace_window_calls(node: IrNode) -> IrNode:
             if isinstance(node, tuple):
-                return tuple(map(replace_calls, node))
+                return tuple(map(replace_window_calls, node))
             if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
                 return node
             if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
                 return ir.RenderedAggregate(_render_window_function(node, partition, rest))
-            fields = {each.name: replace_calls(getattr(node, each.name)) for each in dataclasses.fields(node)}
+            fields = {each.name: replace_window_calls(getattr(node, each.name)) for each in dataclasses.fields(node)}
             return dataclasses.replace(node, **fields)
 
         return str(
             translate.render_operator(
-                replace_calls(add_names_to_computed_columns(self.operator, input_columns)), input_sql, input_columns
+                replace_window_calls(add_names_to_computed_columns(self.operator, input_columns)),
+                input_sql,
+                input_columns,
             )
         )
 
 
-def _render_window_function(call: ir.FunctionCall, partition: str, order: Sequence[str]) -> str:
+def _render_window_function(call: ir.FunctionCall, partition: Sql, order: Sequence[Sql]) -> Sql:
     name = call.name.lower()
     if name in _RANKS:
         return f"{_RANKS[name]}() OVER (PARTITION BY {partition} ORDER BY {order[0]})"
@@ -85,18 +88,20 @@ def _render_window_function(call: ir.FunctionCall, partition: str, order: Sequen
     return f"kql_summed(sum(kql_summand({value})) {window}, {value})"
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library use ``PARTITION BY`` if window functions restart where a sorted column changes."""
-    replace_attribute(translate, "_render_scoped", _patch_render_query_in_scope)
+    replace_attribute(translate, "_render_scoped", _patch_queries_to_partition_windows)
 
 
-def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callable[..., Any]:
-    def render_query_in_scope(query: ir.Query, *arguments: Any) -> Any:
+def _patch_queries_to_partition_windows(
+    library_function: Callable[..., TranslationResult],
+) -> Callable[..., TranslationResult]:
+    def render_query_with_partitions(query: ir.Query, *library_arguments: Any) -> TranslationResult:
         return library_function(
-            dataclasses.replace(query, operators=merge_sorts_with_extends(query.operators)), *arguments
+            dataclasses.replace(query, operators=merge_sorts_with_extends(query.operators)), *library_arguments
         )
 
-    return render_query_in_scope
+    return render_query_with_partitions
 
 
 def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
@@ -114,35 +119,35 @@ def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operat
 
 def _merge_sort_with_extend(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
     """Combine a ``sort`` and the ``extend`` after it; return None if the window functions need all rows in order."""
-    if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function(extend) is None:
+    if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function_name(extend) is None:
         return None
     with bind_input_types(sort):
         kinds = [infer_type(key.expr) if isinstance(key.expr, ir.ColumnRef) else None for key in sort.keys]
     if not set(kinds) <= _PARTITION_TYPES:
         return None
-    columns = _get_sort_columns(sort)
-    leading = {_count_restarting_sort_keys(call, columns) for call in _iterate_window_calls(extend)}
+    columns = _list_sort_columns(sort)
+    leading = {_count_restarting_sort_keys(call, columns) for call in _iterate_outermost_window_calls(extend)}
     count = leading.pop() if len(leading) == 1 else None
     return None if count is None else PartitionedWindows(extend, sort=sort, leading=count)
 
 
-def _get_sort_columns(sort: ir.Sort) -> list[str]:
+def _list_sort_columns(sort: ir.Sort) -> list[str]:
     return [key.expr.name for key in sort.keys if isinstance(key.expr, ir.ColumnRef)]
 
 
-def _iterate_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
+def _iterate_outermost_window_calls(root: IrNode) -> Iterator[ir.FunctionCall]:
     """Yield each outermost call of a window function."""
     if isinstance(root, tuple | list):
         for each in root:
-            yield from _iterate_window_calls(each)
+            yield from _iterate_outermost_window_calls(each)
     elif is_window_call(root):
         yield root
     elif dataclasses.is_dataclass(root) and not isinstance(root, ir.Query | type):
         for field in dataclasses.fields(root):
-            yield from _iterate_window_calls(getattr(root, field.name))
+            yield from _iterate_outermost_window_calls(getattr(root, field.name))
 
 
-def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
+def _count_restarting_sort_keys(call: ir.FunctionCall, sort_columns: Sequence[str]) -> int | None:
     """Return n if a window function restarts whenever one of the first n sort keys changes.
 
     Return None if the function has another restart condition, if it ranks a column other than the next sort key, or if
@@ -152,10 +157,10 @@ def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -
         return None
     value, restart = call.args
     restarting = _find_columns_that_cause_restart(restart)
-    if restarting is None or restarting != set(columns[: len(restarting)]):
+    if restarting is None or restarting != set(sort_columns[: len(restarting)]):
         return None
     if call.name.lower() in _RANKS:
-        is_next = len(restarting) < len(columns) and value == ir.ColumnRef(columns[len(restarting)])
+        is_next = len(restarting) < len(sort_columns) and value == ir.ColumnRef(sort_columns[len(restarting)])
         return len(restarting) if is_next else None
     return len(restarting) if _contains_only_columns_and_literals(value) else None
 
@@ -173,7 +178,7 @@ def _find_columns_that_cause_restart(restart: ir.Expr) -> set[str] | None:
     return None
 
 
-def _contains_only_columns_and_literals(expr: Any) -> bool:
+def _contains_only_columns_and_literals(expr: ir.Expr) -> bool:
     if isinstance(expr, ir.BinaryOp):
         return _contains_only_columns_and_literals(expr.left) and _contains_only_columns_and_literals(expr.right)
     return isinstance(expr, ir.ColumnRef | ir.Literal)
@@ -188,6 +193,6 @@ def _has_order_independent_result(operators: Sequence[ir.Operator]) -> bool:
             calls = (call for call in iterate_nodes(operator.aggregates) if isinstance(call, ir.FunctionCall))
             names = {call.name.lower() for call in calls} & set(AGGREGATE_FUNCTIONS)
             return names <= _UNORDERED_AGGREGATES
-        if not isinstance(operator, _ROW_OPERATORS) or find_window_function(operator) is not None:
+        if not isinstance(operator, _ROW_OPERATORS) or find_window_function_name(operator) is not None:
             return False
     return False

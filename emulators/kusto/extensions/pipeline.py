@@ -3,15 +3,17 @@
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
+from emulators.kusto.extensions.sql import Sql
+from emulators.kusto.extensions.tree import ParseNode
 
-type Substitute = Callable[[ir.Expr], ir.Expr]
-type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
+type ExpressionReplacer = Callable[[ir.Expr], ir.Expr]
+type OperatorParser = Callable[[ParseNode], ir.Operator | list[ir.Operator] | None]
+"""Function that converts a parse tree node to query operators; None if it does not convert the node."""
 
 
 class PipelineOperator(ir.Operator):
@@ -20,7 +22,7 @@ class PipelineOperator(ir.Operator):
     Subclasses must be frozen dataclasses, because the translator library traverses the fields of dataclasses.
     """
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Return one SELECT for the operator.
 
         Args:
@@ -29,7 +31,7 @@ class PipelineOperator(ir.Operator):
         """
         raise NotImplementedError
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Return one SELECT for the operator, whose input is the subquery ``input_sql`` with unknown columns.
 
         Raises:
@@ -41,18 +43,18 @@ class PipelineOperator(ir.Operator):
             "declare the output columns of the earlier operator, for instance bag_unpack(d) : (name:string)",
         )
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the operator for an input with these columns."""
         return input_columns
 
-    def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "PipelineOperator":
         """Return a copy with ``substitute`` applied to each expression; ``self`` if the operator has no expression."""
         del substitute
         return self
 
 
 macros: tuple[str, ...] = ()
-_LOWERINGS: dict[str, Lowering] = {}
+_OPERATOR_PARSERS: dict[str, OperatorParser] = {}
 _KNOWN: contextvars.ContextVar[dict[str, list[str]] | None] = contextvars.ContextVar("known_tables", default=None)
 """Columns of each table while the library infers the columns of an operator."""
 
@@ -62,16 +64,16 @@ _TABLES: contextvars.ContextVar[Mapping[str, Sequence[str]]] = contextvars.Conte
 
 
 @contextlib.contextmanager
-def bind_table_columns(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
+def bind_table_columns(columns_by_table: Mapping[str, Sequence[str]]) -> Iterator[None]:
     """Context manager: provide the columns of all tables while a query is parsed."""
-    token = _TABLES.set(tables)
+    token = _TABLES.set(columns_by_table)
     try:
         yield
     finally:
         _TABLES.reset(token)
 
 
-def get_table_columns() -> Mapping[str, Sequence[str]]:
+def map_tables_to_columns() -> Mapping[str, Sequence[str]]:
     """Return the columns of each table in the database of the query that is being translated, by name of the table.
 
     Tables that the query itself declares are not included.
@@ -93,21 +95,21 @@ def find_columns_of_readable_tables() -> dict[str, list[str]] | None:
     return known
 
 
-def replace_query_expressions(query: ir.Query, substitute: Substitute) -> ir.Query:
+def replace_query_expressions(query: ir.Query, substitute: ExpressionReplacer) -> ir.Query:
     """Return a copy of a nested query with ``substitute`` applied to each expression."""
     replaced = substitute(ir.ToScalar(query))
     return replaced.query if isinstance(replaced, ir.ToScalar) else query
 
 
-def add_operator(grammar_rule: str, lowering: Lowering) -> None:
+def add_operator(grammar_rule: str, parse_operator: OperatorParser) -> None:
     """Register a function that converts parse tree nodes of a grammar rule to query operators.
 
     If the function returns None, the translator library converts the node itself.
     """
-    _LOWERINGS[grammar_rule] = lowering
+    _OPERATOR_PARSERS[grammar_rule] = parse_operator
 
 
-def unwrap_operator_node(node: Any) -> Any:
+def unwrap_operator_node(node: ParseNode) -> ParseNode:
     """Return the parse tree node of a query operator.
 
     Args:
@@ -121,25 +123,27 @@ def unwrap_operator_node(node: Any) -> Any:
     return reader.collapse(node)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make all stages of the translator library (parsing, column inference, SQL) accept `PipelineOperator`."""
-    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
-    replace_attribute(lower, "_substitute_operator", _patch_substitute_scalars)
-    replace_attribute(translate, "render_operator", _patch_render_operator)
-    replace_attribute(schema, "_operator_columns_unchecked", _patch_infer_operator_columns)
+    replace_attribute(lower, "_lower_operator", _patch_conversion_of_extension_operators)
+    replace_attribute(lower, "_substitute_operator", _patch_substitution_in_extension_operators)
+    replace_attribute(translate, "render_operator", _patch_rendering_of_extension_operators)
+    replace_attribute(schema, "_operator_columns_unchecked", _patch_columns_of_extension_operators)
 
 
-def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def convert_operator(node: Any) -> Any:
+def _patch_conversion_of_extension_operators(library_function: OperatorParser) -> OperatorParser:
+    def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         inner = unwrap_operator_node(node)
-        lowering = _LOWERINGS.get(reader.cls(inner))
-        lowered = None if lowering is None else lowering(inner)
-        return library_function(node) if lowered is None else lowered
+        parse_operator = _OPERATOR_PARSERS.get(reader.cls(inner))
+        parsed = None if parse_operator is None else parse_operator(inner)
+        return library_function(node) if parsed is None else parsed
 
     return convert_operator
 
 
-def _patch_substitute_scalars(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_substitution_in_extension_operators(
+    library_function: Callable[..., ir.Operator],
+) -> Callable[..., ir.Operator]:
     def substitute_scalars(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
             return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
@@ -148,11 +152,11 @@ def _patch_substitute_scalars(library_function: Callable[..., ir.Operator]) -> C
     return substitute_scalars
 
 
-def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
+def _patch_rendering_of_extension_operators(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    def render_operator(op: ir.Operator, input_sql: Sql, input_columns: list[str] | None = None) -> Sql:
         if isinstance(op, PipelineOperator):
             return (
-                op.render_with_unknown_columns(input_sql)
+                op.render_with_unknown_input_columns(input_sql)
                 if input_columns is None
                 else op.render(input_sql, input_columns)
             )
@@ -161,7 +165,7 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
     return render_operator
 
 
-def _patch_infer_operator_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _patch_columns_of_extension_operators(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def infer_operator_columns(
         op: ir.Operator, input_columns: list[str], known_tables: dict[str, list[str]] | None
     ) -> list[str]:
@@ -169,7 +173,7 @@ def _patch_infer_operator_columns(library_function: Callable[..., list[str]]) ->
             return library_function(op, input_columns, known_tables)
         token = _KNOWN.set(known_tables)
         try:
-            return op.infer_columns(input_columns)
+            return op.infer_output_columns(input_columns)
         finally:
             _KNOWN.reset(token)
 

@@ -1,6 +1,6 @@
 """Functions that add scalar KQL functions to the translator library.
 
-Their argument ``arities`` contains the accepted numbers of arguments of the KQL function.
+Their argument ``argument_counts`` contains the accepted numbers of arguments of the KQL function.
 """
 
 from collections.abc import Callable, Collection
@@ -10,72 +10,76 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.sql import Sql, render_expression, render_with_arguments_evaluated_once
 
-type CallRenderer = Callable[[ir.FunctionCall], str]
+type CallRenderer = Callable[[ir.FunctionCall], Sql]
 """Function that returns the SQL of a call."""
 ANY_NUMBER = range(1, 65)
 """Accepted numbers of arguments of a variadic function, up to the limit of Kusto."""
 
 
-def add_template_function(name: str, sql: str, *arities: int) -> None:
+def add_template_function(function_name: str, sql_template: Sql, *argument_counts: int) -> None:
     """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once."""
-    writer.SPECIAL_FORMS.pop(name, None)
-    SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
+    writer.SPECIAL_FORMS.pop(function_name, None)
+    SCALAR_FUNCTIONS[function_name] = FunctionSpec(function_name, "template", sql_template, argument_counts)
 
 
-def add_function_that_reuses_arguments(name: str, arities: Collection[int], write_sql: Callable[..., str]) -> None:
-    """Add a KQL function whose SQL uses an argument several times; ``write_sql`` gets the SQL of each argument."""
+def add_function_that_reuses_arguments(
+    function_name: str, argument_counts: Collection[int], render_sql: Callable[..., Sql]
+) -> None:
+    """Add a KQL function whose SQL uses an argument several times; ``render_sql`` gets the SQL of each argument."""
 
-    def render_call(call: ir.FunctionCall) -> str:
+    def render_call_sql(call: ir.FunctionCall) -> Sql:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
         return render_with_arguments_evaluated_once(
-            [render_argument(name, index, arg) for index, arg in enumerate(call.args)], write_sql, constants
+            [render_argument(function_name, index, arg) for index, arg in enumerate(call.args)], render_sql, constants
         )
 
-    add_custom_function(name, arities, render_call)
+    add_custom_function(function_name, argument_counts, render_call_sql)
 
 
-def add_custom_function(name: str, arities: Collection[int], write_sql: CallRenderer) -> None:
+def add_custom_function(function_name: str, argument_counts: Collection[int], render_call_sql: CallRenderer) -> None:
     """Add a KQL function whose SQL depends on the kinds of its arguments, such as literals or columns.
 
-    ``write_sql`` gets the whole call and returns its SQL.
+    ``render_call_sql`` gets the whole call and returns its SQL.
     """
 
-    def check_and_render(call: ir.FunctionCall) -> str:
-        if len(call.args) not in arities:
-            raise KqlUnsupportedError(f"function:{name}", hint=f"{name}() does not accept {len(call.args)} arguments")
-        return write_sql(call)
+    def check_and_render_call(call: ir.FunctionCall) -> Sql:
+        if len(call.args) not in argument_counts:
+            raise KqlUnsupportedError(
+                f"function:{function_name}", hint=f"{function_name}() does not accept {len(call.args)} arguments"
+            )
+        return render_call_sql(call)
 
     # The library treats only the names in this table as functions.
-    SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
-    writer.SPECIAL_FORMS[name] = check_and_render
+    SCALAR_FUNCTIONS[function_name] = FunctionSpec(function_name, "template", "")
+    writer.SPECIAL_FORMS[function_name] = check_and_render_call
 
 
-def render_argument(name: str, position: int, expr: ir.Expr) -> str:
+def render_argument(function_name: str, argument_index: int, expr: ir.Expr) -> Sql:
     """Return SQL for an argument of a function, converted to a string if the function expects a string there.
 
     Args:
-        name: name of the KQL function.
-        position: index of the argument, from 0.
+        function_name: name of the KQL function.
+        argument_index: index of the argument, from 0.
         expr: the argument.
     """
-    return str(writer.render_arg(name, position, expr))
+    return str(writer.render_arg(function_name, argument_index, expr))
 
 
-def render_text_argument(expr: ir.Expr) -> str:
+def render_text_argument(expr: ir.Expr) -> Sql:
     """Return SQL for an argument as a string; a value of another type is converted as by ``tostring()``."""
     if writer.is_string_expr(expr):
         return render_expression(expr)
     return str(translate.render_kql_tostring(expr))
 
 
-def read_literal_value(expr: ir.Expr, function: str) -> ir.LiteralValue:
-    """Return the value of an argument that must be a literal; ``function`` names the function in the error.
+def read_literal_value(expr: ir.Expr, function_name: str) -> ir.LiteralValue:
+    """Return the value of an argument that must be a literal; ``function_name`` names the function in the error.
 
     Raises:
         KqlUnsupportedError: the argument is not a literal.
     """
     if not isinstance(expr, ir.Literal):
-        raise KqlUnsupportedError(function, hint=f"the argument of {function} must be a literal")
+        raise KqlUnsupportedError(function_name, hint=f"the argument of {function_name} must be a literal")
     return expr.value

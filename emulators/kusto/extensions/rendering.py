@@ -13,7 +13,13 @@ from duckdb_kql._state import State
 from emulators.kusto.errors import semantic_error, syntax_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import add_operator
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.tree import (
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    list_nodes_by_rule,
+)
 from emulators.kusto.string_literals import parse_string_literal
 
 SUPPORTED: tuple[str, ...] = ("render (annotation Visualization of the result)",)
@@ -43,7 +49,7 @@ def collect_annotations() -> Iterator[list[Annotation]]:
         yield collected
 
 
-def check_annotation_columns(annotation: Mapping[str, Any], columns: Sequence[str]) -> None:
+def check_annotation_columns(annotation: Mapping[str, Any], result_columns: Sequence[str]) -> None:
     """Check that all columns to which an annotation refers are columns of the result.
 
     Raises:
@@ -51,14 +57,15 @@ def check_annotation_columns(annotation: Mapping[str, Any], columns: Sequence[st
     """
     named = [annotation["XColumn"], *(name for each in sorted(_LISTS) for name in annotation[each] or ())]
     for name in named:
-        if name is not None and name not in columns:
+        if name is not None and name not in result_columns:
             raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
 
-def _parse_render(node: Any) -> list[ir.Operator]:
+def _parse_render(node: ParseNode) -> list[ir.Operator]:
     kind = node.getChild(1).getText()
     if kind not in _KINDS:
-        raise syntax_error(f"unknown visualization '{kind[:60]}'", get_source_position(node))
+        message = f"render: unknown visualization '{kind[:60]}'; use one of {', '.join(_KINDS)}"
+        raise syntax_error(message, get_line_and_column(node))
     annotation: Annotation = {**EMPTY, "Visualization": kind}
     seen: set[str] = set()
     for rule in ("RenderOperatorProperty", "RenderOperatorLegacyProperty"):
@@ -68,7 +75,7 @@ def _parse_render(node: Any) -> list[ir.Operator]:
                 continue
             if name in seen:
                 raise semantic_error(
-                    f"render: property '{name.lower()}' occurs twice", position=get_source_position(each)
+                    f"render: property '{name.lower()}' occurs twice", position=get_line_and_column(each)
                 )
             seen.add(name)
             annotation[name] = _read_render_property(name, each.getChild(each.getChildCount() - 1))
@@ -76,33 +83,33 @@ def _parse_render(node: Any) -> list[ir.Operator]:
     return []
 
 
-def _read_render_property(name: str, node: Any) -> Any:
-    if name in _LISTS:
+def _read_render_property(property_name: str, node: ParseNode) -> bool | float | str | list[str]:
+    if property_name in _LISTS:
         return (
             [_read_column_name(child) for child in (get_child_rules(node) or [node])]
             if _is_name_list(node)
             else [_read_column_name(node)]
         )
-    if name == "XColumn":
+    if property_name == "XColumn":
         return _read_column_name(node)
-    if name in ("Title", "XTitle", "YTitle"):
-        return _read_title(node)
-    text = node.getText()
-    if name == "Accumulate":
+    if property_name in ("Title", "XTitle", "YTitle"):
+        return _read_title_text(node)
+    text: str = node.getText()
+    if property_name == "Accumulate":
         return text.lower() == "true"
-    return float(text) if name in ("Ymin", "Ymax") else text
+    return float(text) if property_name in ("Ymin", "Ymax") else text
 
 
-def _is_name_list(node: Any) -> bool:
+def _is_name_list(node: ParseNode) -> bool:
     return get_rule_name(node) == "RenderPropertyNameList"
 
 
-def _read_column_name(node: Any) -> str:
+def _read_column_name(node: ParseNode) -> str:
     found = reader.name_text(reader.collapse(node))
     return str(node.getText() if found is None else found)
 
 
-def _read_title(node: Any) -> str:
+def _read_title_text(node: ParseNode) -> str:
     text = node.getText()
     if text[:1] in "\"'@hH":
         return parse_string_literal(text)
@@ -111,12 +118,12 @@ def _read_title(node: Any) -> str:
         value = value.value
     if isinstance(value, ir.Literal) and isinstance(value.value, str):
         return value.value
-    raise semantic_error("render: a title must be a string", position=get_source_position(node))
+    raise semantic_error("render: a title must be a string", position=get_line_and_column(node))
 
 
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library collect the annotations of ``render`` instead of ignoring them."""
     add_operator("RenderOperator", _parse_render)

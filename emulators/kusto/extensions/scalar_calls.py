@@ -15,7 +15,7 @@ from duckdb_kql import ir
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.sql import Sql, render_expression
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 from emulators.kusto.stop_events import EXECUTION
 
@@ -34,6 +34,10 @@ _ACCEPTED: Mapping[str, frozenset[str]] = {
     "bool": frozenset({"bool", "null", "dynamic", *_NUMBERS}),
 }
 """Kusto types that an argument of each kind accepts."""
+
+
+type JsonValue = Any
+"""Parsed JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ def _build_function_that_parses_arguments(call: ScalarCall) -> Callable[..., Any
     kinds = call.list_argument_kinds()
     required = call.count_required_arguments()
 
-    def run(*values: Any) -> Any:
+    def run_with_parsed_arguments(*values: Any) -> Any:
         if any(value is None for value in values[:required]):
             return call.missing
         arguments = [
@@ -114,13 +118,13 @@ def _build_function_that_parses_arguments(call: ScalarCall) -> Callable[..., Any
             return call.missing  # the function rejects a value as invalid
         return orjson.dumps(found).decode() if call.result == "dynamic" and found is not None else found
 
-    return run
+    return run_with_parsed_arguments
 
 
-def _parse_argument(kind: str, value: Any) -> Any:
-    if kind == "dynamic":
+def _parse_argument(argument_kind: str, value: Any) -> JsonValue:
+    if argument_kind == "dynamic":
         return orjson.loads(value)
-    if kind == "*":
+    if argument_kind == "*":
         found: list[str] = []
         for each in value:
             parsed = orjson.loads(each) if each is not None else None
@@ -129,7 +133,7 @@ def _parse_argument(kind: str, value: Any) -> Any:
     return value
 
 
-def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
+def _render_call(call: ScalarCall, node: ir.FunctionCall) -> Sql:
     kinds = call.list_argument_kinds()
     several = kinds[-1:] == ["*"]
     single = kinds[:-1] if several else kinds
@@ -145,15 +149,17 @@ def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
 _RESULTS = {"dynamic": "JSON", "guid": "UUID"}
 
 
-def _render_argument(call: ScalarCall, kind: str, arg: ir.Expr) -> str:
+def _render_argument(call: ScalarCall, argument_kind: str, arg: ir.Expr) -> Sql:
     known = infer_type(arg)
-    if kind == "digested":
+    if argument_kind == "digested":
         return f"kql_digest_value({render_expression(arg)})"
-    if known is not None and known not in _ACCEPTED.get(kind, {known}):
-        raise semantic_error(f"{call.name}(): an argument has the type {known} instead of {kind}", inner="SEM0219")
+    if known is not None and known not in _ACCEPTED.get(argument_kind, {known}):
+        raise semantic_error(
+            f"{call.name}(): an argument has the type {known} instead of {argument_kind}", inner="SEM0219"
+        )
     sql = render_expression(arg)
-    if kind in ("dynamic", "json"):
+    if argument_kind in ("dynamic", "json"):
         return f"CAST(to_json({sql}) AS VARCHAR)"
-    if kind in ("string", "text"):
+    if argument_kind in ("string", "text"):
         return f"json_extract_string(to_json({sql}), '$')" if known in (None, "dynamic") else sql
-    return f"CAST({sql} AS {_SQL_TYPES[kind]})"
+    return f"CAST({sql} AS {_SQL_TYPES[argument_kind]})"

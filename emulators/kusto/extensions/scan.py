@@ -7,21 +7,28 @@ operator" of the Kusto documentation. The plugins are ``rolling_percentile``, ``
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from duckdb_kql import ir, translate
 
-from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.activity import TimelinePlugin, parse_timeline_plugin_arguments
+from emulators.kusto.errors import LineAndColumn, semantic_error, unsupported_error
+from emulators.kusto.extensions.activity import TimelinePlugin, parse_timeline_plugin_fields
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import Substitute, add_operator
+from emulators.kusto.extensions.pipeline import ExpressionReplacer, add_operator
 from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
 from emulators.kusto.extensions.serialized import SerializedInputOperator, UnorderedOutputOperator
-from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.sql import SQL_TYPES, DuckDbType, NamePrefix, Sql, quote_name, render_expression
+from emulators.kusto.extensions.tree import (
+    IrNode,
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    list_nodes_by_rule,
+)
 from emulators.kusto.extensions.window_plan import WHOLE, RowPartition, choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = (
@@ -58,7 +65,7 @@ class ScanOperator(SerializedInputOperator):
         """Return a copy that scans each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
         assigned = self._list_assigned_input_columns(input_columns)
         steps, declared = self.steps, self.declared
@@ -67,7 +74,7 @@ class ScanOperator(SerializedInputOperator):
             steps = tuple(_assign_hidden_column(step, name, hidden, [each.name for each in steps]) for step in steps)
             declared = (*declared, DeclaredColumn(hidden, _require_sql_type_of_column(name), None))
         added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
-        self.infer_columns(input_columns)
+        self.infer_output_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
         sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
         return sql if not assigned else _render_columns_replaced_by_hidden(sql, assigned)
@@ -87,7 +94,7 @@ class ScanOperator(SerializedInputOperator):
                 )
         return [name for name in names if name not in declared]
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, the declared columns and the column with the number of the sequence."""
         added = [each.name for each in self.declared] + ([self.match_id] if self.match_id else [])
         for name in added:
@@ -97,95 +104,101 @@ class ScanOperator(SerializedInputOperator):
                 )
         return [*input_columns, *added]
 
-    def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "ScanOperator":
         """Return a copy of the operator with ``substitute`` applied to the conditions and assignments of the steps."""
         return dataclasses.replace(
             self, steps=tuple(_replace_step_expressions(step, substitute) for step in self.steps)
         )
 
 
-def _replace_step_expressions(step: ScanStep, substitute: Substitute) -> ScanStep:
+def _replace_step_expressions(step: ScanStep, substitute: ExpressionReplacer) -> ScanStep:
     assignments = tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in step.assignments)
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 
 
-def _assign_hidden_column(step: ScanStep, name: str, hidden_name: str, steps: Sequence[str]) -> ScanStep:
-    """Return a copy of a step that writes to the column ``hidden_name`` instead of the input column ``name``.
+def _assign_hidden_column(step: ScanStep, column_name: str, hidden_name: str, step_names: Sequence[str]) -> ScanStep:
+    """Return a copy of a step that writes to the column ``hidden_name`` instead of the input column ``column_name``.
 
     If the step assigns no value to the input column, the copy assigns the value of the input row to the hidden column.
     References such as ``s1.name`` read the hidden column.
     """
-    assigned = [each for each in step.assignments if each.name == name]
-    others = tuple(each for each in step.assignments if each.name != name)
-    value = assigned[-1].expr if assigned else ir.ColumnRef(name)
+    assigned = [each for each in step.assignments if each.name == column_name]
+    others = tuple(each for each in step.assignments if each.name != column_name)
+    value = assigned[-1].expr if assigned else ir.ColumnRef(column_name)
     assignments = (*others, ir.NamedExpr(value, hidden_name))
-    renamed: ScanStep = _rename_references(
-        dataclasses.replace(step, assignments=assignments), name, hidden_name, frozenset(steps)
+    renamed: ScanStep = _rename_step_column_references(
+        dataclasses.replace(step, assignments=assignments), column_name, hidden_name, frozenset(step_names)
     )
     return renamed
 
 
-def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[str]) -> Any:
+def _rename_step_column_references(
+    node: IrNode, column_name: str, hidden_name: str, step_names: frozenset[str]
+) -> IrNode:
     if isinstance(node, tuple):
-        return tuple(_rename_references(each, name, hidden_name, steps) for each in node)
+        return tuple(_rename_step_column_references(each, column_name, hidden_name, step_names) for each in node)
     if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
         return node
-    if isinstance(node, ir.PathAccess) and isinstance(node.base, ir.ColumnRef) and node.steps[0].name == name:
+    if isinstance(node, ir.PathAccess) and isinstance(node.base, ir.ColumnRef) and node.steps[0].name == column_name:
         return (
             dataclasses.replace(node, steps=(ir.PathStep(hidden_name), *node.steps[1:]))
-            if node.base.name in steps
+            if node.base.name in step_names
             else node
         )
     parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
     return dataclasses.replace(
-        node, **{field: _rename_references(part, name, hidden_name, steps) for field, part in parts.items()}
+        node,
+        **{
+            field: _rename_step_column_references(part, column_name, hidden_name, step_names)
+            for field, part in parts.items()
+        },
     )
 
 
-def _require_sql_type_of_column(name: str) -> str:
-    kind = infer_type(ir.ColumnRef(name))
+def _require_sql_type_of_column(column_name: str) -> DuckDbType:
+    kind = infer_type(ir.ColumnRef(column_name))
     if kind not in SQL_TYPES:
         raise unsupported_error(
-            f"scan that assigns a value to the column {name[:100]}, whose type is unknown",
+            f"scan that assigns a value to the column {column_name[:100]}, whose type is unknown",
             "convert the column before the scan, for instance with toreal()",
         )
     return SQL_TYPES[kind]
 
 
-def _render_columns_replaced_by_hidden(sql: str, assigned: Sequence[str]) -> str:
-    hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned}
-    replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned)
+def _render_columns_replaced_by_hidden(sql: Sql, assigned_columns: Sequence[str]) -> Sql:
+    hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned_columns}
+    replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned_columns)
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
 
 
-def _parse_scan(node: Any) -> ir.Operator:
+def _parse_scan(node: ParseNode) -> ir.Operator:
     match_id = ""
     for parameter in list_nodes_by_rule(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
-            raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_source_position(parameter))
+            raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_line_and_column(parameter))
         match_id = value
     declared = tuple(_parse_declared_column(each) for each in list_nodes_by_rule(node, "ScalarParameter"))
     steps = tuple(_parse_step(each) for each in list_nodes_by_rule(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
         raise semantic_error(
-            f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_source_position(node)
+            f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_line_and_column(node)
         )
     return ScanOperator(declared, steps, match_id)
 
 
-def _parse_declared_column(node: Any) -> DeclaredColumn:
+def _parse_declared_column(node: ParseNode) -> DeclaredColumn:
     name, kind, *default = get_child_rules(node)
     sql_type = SQL_TYPES.get(kind.getText())
     if sql_type is None:
         raise unsupported_error(
-            f"scan declaring a column of type {kind.getText()[:50]}", position=get_source_position(kind)
+            f"scan declaring a column of type {kind.getText()[:50]}", position=get_line_and_column(kind)
         )
     value = reader.lower_expr(get_child_rules(default[0])[0]) if default else None
     return DeclaredColumn(_read_identifier(name), sql_type, value)
 
 
-def _parse_step(node: Any) -> ScanStep:
+def _parse_step(node: ParseNode) -> ScanStep:
     name, *rest = get_child_rules(node)
     output = "all"
     if get_rule_name(rest[0]) == "ScanOperatorStepOutputClause":
@@ -193,7 +206,7 @@ def _parse_step(node: Any) -> ScanStep:
         if output not in _OUTPUTS:
             raise semantic_error(
                 f"scan: output must be one of {', '.join(_OUTPUTS)}; found {output[:50]}",
-                position=get_source_position(node),
+                position=get_line_and_column(node),
             )
     assignments = [
         _parse_assignment(each) for part in rest[1:] for each in list_nodes_by_rule(part, "ScanOperatorAssignment")
@@ -203,12 +216,12 @@ def _parse_step(node: Any) -> ScanStep:
     return ScanStep(_read_identifier(name), has_output, condition, tuple(assignments), only_last)
 
 
-def _parse_assignment(node: Any) -> ir.NamedExpr:
+def _parse_assignment(node: ParseNode) -> ir.NamedExpr:
     name, value = get_child_rules(node)
     return ir.NamedExpr(reader.lower_expr(value), _read_identifier(name))
 
 
-def _read_identifier(node: Any) -> str:
+def _read_identifier(node: ParseNode) -> str:
     text = reader.name_text(reader.collapse(node))
     return str(node.getText() if text is None else text)
 
@@ -234,11 +247,11 @@ class RollingPercentile(UnorderedOutputOperator):
     bins: ir.Expr
     percentile_text: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that yields one row for each bin and combination of dimensions."""
         check_column_exists(self.value, input_columns)
-        self.timeline.check_columns(input_columns)
-        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
+        self.timeline.check_columns_exist(input_columns)
+        p = choose_unused_prefix([*input_columns, *self.infer_output_columns(input_columns)])
         (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
         dimensions = self.timeline.render_dimension_columns()
         bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
@@ -252,7 +265,7 @@ class RollingPercentile(UnorderedOutputOperator):
         same = "".join(
             f" AND b.{quote_name(name)} IS NOT DISTINCT FROM r.{quote_name(name)}" for name in self.timeline.dimensions
         )
-        named = [quote_name(name) for name in self.infer_columns(input_columns)]
+        named = [quote_name(name) for name in self.infer_output_columns(input_columns)]
         chosen = "".join(f", b.{quote_name(name)}" for name in self.timeline.dimensions)
         order = ", ".join([*named[1:-1], named[0]])
         return (
@@ -260,7 +273,7 @@ class RollingPercentile(UnorderedOutputOperator):
             f"JOIN ({values} FROM {rolled} GROUP BY ALL) AS r ON b.{p}w = r.{p}t{same} ORDER BY {order}"
         )
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column, dimensions and percentile."""
         del input_columns
         if not isinstance(self.bins, ir.Literal):
@@ -268,7 +281,7 @@ class RollingPercentile(UnorderedOutputOperator):
         name = f"rolling_{self.bins.value}_percentile_{self.value}_{self.percentile_text}"
         return [*self.timeline.columns, *self.timeline.dimensions, name]
 
-    def replace_expressions(self, substitute: Substitute) -> "RollingPercentile":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "RollingPercentile":
         """Return a copy of the plugin with ``substitute`` applied to its constants."""
         timeline = self.timeline.replace_expressions(substitute)
         return dataclasses.replace(
@@ -297,7 +310,7 @@ class RowsNear(SerializedInputOperator):
         """Return a copy that searches each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that yields the rows near the matching rows, in the order of the input."""
         p = choose_unused_prefix(input_columns)
         keys = ", ".join(map(quote_name, self.partition.columns))
@@ -313,7 +326,7 @@ class RowsNear(SerializedInputOperator):
             f"QUALIFY bool_or({p}c) OVER ({partition}ORDER BY {p}r {frame}) ORDER BY {p}r"
         )
 
-    def replace_expressions(self, substitute: Substitute) -> "RowsNear":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "RowsNear":
         """Return a copy of the plugin with ``substitute`` applied to the condition and the numbers of rows."""
         condition, before, after = (substitute(each) for each in (self.condition, self.before, self.after))
         return dataclasses.replace(self, condition=condition, before=before, after=after)
@@ -337,18 +350,24 @@ class SequenceDetect(UnorderedOutputOperator):
     steps: tuple[ir.NamedExpr, ...]
     dimensions: tuple[str, ...]
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the plugin as SQL that yields the distinct sequences of event times, in the order of the times."""
         for name in (self.time, *self.dimensions):
             check_column_exists(name, input_columns)
-        p, time, names = choose_unused_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)
+        p, time, names = (
+            choose_unused_prefix(input_columns),
+            quote_name(self.time),
+            self.infer_output_columns(input_columns),
+        )
         dimensions = [quote_name(name) for name in self.dimensions]
         flags = ", ".join(
             f"coalesce({render_expression(step.expr)}, false) AS {p}f{index}" for index, step in enumerate(self.steps)
         )
         keys = "".join(f", {name}" for name in dimensions)
         rows = f"{p}e AS MATERIALIZED (SELECT DISTINCT {time} AS {p}t{keys}, {flags} FROM {input_sql})"  # noqa: S608
-        joins = f"{p}e AS s0" + "".join(self._render_join(p, index) for index in range(1, len(self.steps)))
+        joins = f"{p}e AS s0" + "".join(
+            self._render_join_of_step_events(p, index) for index in range(1, len(self.steps))
+        )
         times = [f"s{index}.{p}t" for index in range(len(self.steps))]
         duration = f"({times[-1]} - {times[0]})"
         chosen = [*(f"s0.{name}" for name in dimensions), *times, duration]
@@ -356,24 +375,27 @@ class SequenceDetect(UnorderedOutputOperator):
         order = ", ".join(quote_name(name) for name in names[len(dimensions) : -1])
         return f"WITH {rows} SELECT DISTINCT {selected} FROM {joins} WHERE s0.{p}f0 ORDER BY {order}"  # noqa: S608
 
-    def _render_join(self, prefix: str, index: int) -> str:
+    def _render_join_of_step_events(self, prefix: NamePrefix, step_index: int) -> Sql:
         """Return SQL that joins the events of a step with the events of the previous step."""
         window, span = f"({render_expression(self.step_window)})", f"({render_expression(self.span)})"
         conditions = [
-            f"s{index}.{prefix}f{index}",
-            f"s{index}.{prefix}t > s{index - 1}.{prefix}t",
-            f"s{index}.{prefix}t <= s{index - 1}.{prefix}t + {window}",
-            f"s{index}.{prefix}t <= s0.{prefix}t + {span}",
-            *(f"s{index}.{quote_name(name)} IS NOT DISTINCT FROM s0.{quote_name(name)}" for name in self.dimensions),
+            f"s{step_index}.{prefix}f{step_index}",
+            f"s{step_index}.{prefix}t > s{step_index - 1}.{prefix}t",
+            f"s{step_index}.{prefix}t <= s{step_index - 1}.{prefix}t + {window}",
+            f"s{step_index}.{prefix}t <= s0.{prefix}t + {span}",
+            *(
+                f"s{step_index}.{quote_name(name)} IS NOT DISTINCT FROM s0.{quote_name(name)}"
+                for name in self.dimensions
+            ),
         ]
-        return f" JOIN {prefix}e AS s{index} ON {' AND '.join(conditions)}"
+        return f" JOIN {prefix}e AS s{step_index} ON {' AND '.join(conditions)}"
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: dimensions, time of each step, and duration."""
         del input_columns
         return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
 
-    def replace_expressions(self, substitute: Substitute) -> "SequenceDetect":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "SequenceDetect":
         """Return a copy of the plugin with ``substitute`` applied to the limits and the predicates."""
         steps = tuple(dataclasses.replace(step, expr=substitute(step.expr)) for step in self.steps)
         window, span = substitute(self.step_window), substitute(self.span)
@@ -385,8 +407,10 @@ _SEQUENCE_ARGUMENTS = 4
 _ROLLING_ARGUMENTS = 5
 
 
-def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _get_position_and_reject_output_schema("rolling_percentile", node, clause)
+def _parse_rolling_percentile(
+    node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
+) -> ir.Operator:
+    position = _reject_schema_and_get_line_and_column("rolling_percentile", node, schema_clause)
     if len(arguments) < _ROLLING_ARGUMENTS:
         raise semantic_error(
             "evaluate rolling_percentile() requires a value, a percentile, an index, a bin size and a number of bins",
@@ -394,7 +418,7 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
             position=position,
         )
     value, percentile, index, size, bins, *dimensions = arguments
-    fields = parse_timeline_plugin_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
+    fields = parse_timeline_plugin_fields("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
     column = reader.lower_expr(value)
     if not isinstance(column, ir.ColumnRef):
         raise semantic_error("evaluate rolling_percentile(): the first argument must be a column", position=position)
@@ -402,8 +426,8 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
     return RollingPercentile(column.name, TimelinePlugin(**fields), percent, count, percentile.getText())
 
 
-def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _get_position_and_reject_output_schema("rows_near", node, clause)
+def _parse_rows_near(node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None) -> ir.Operator:
+    position = _reject_schema_and_get_line_and_column("rows_near", node, schema_clause)
     if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
         raise semantic_error(
             "evaluate rows_near() requires a condition, the number of rows before each matching row, and optionally "
@@ -415,8 +439,10 @@ def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Ope
     return RowsNear(condition, before, after[0] if after else before)
 
 
-def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _get_position_and_reject_output_schema("sequence_detect", node, clause)
+def _parse_sequence_detect(
+    node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
+) -> ir.Operator:
+    position = _reject_schema_and_get_line_and_column("sequence_detect", node, schema_clause)
     lowered = [reader.lower_named(each) for each in arguments]
     steps = [each for each in lowered[3:] if each.name or not isinstance(each.expr, ir.ColumnRef)]
     dimensions = lowered[3 + len(steps) :]
@@ -436,14 +462,16 @@ def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> 
     return SequenceDetect(lowered[0].expr.name, lowered[1].expr, lowered[2].expr, tuple(steps), names)
 
 
-def _get_position_and_reject_output_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
-    position = get_source_position(node)
-    if clause is not None:
-        raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
+def _reject_schema_and_get_line_and_column(
+    plugin_name: str, node: ParseNode, schema_clause: ParseNode | None
+) -> LineAndColumn:
+    position = get_line_and_column(node)
+    if schema_clause is not None:
+        raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=position)
     return position
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``scan``, ``rolling_percentile``, ``rows_near`` and ``sequence_detect`` to the KQL translator library."""
     add_operator("ScanOperator", _parse_scan)
     add_plugin("rolling_percentile", _parse_rolling_percentile)

@@ -8,13 +8,12 @@ checks the operator.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.sql import quote_name, render_expression
-from emulators.kusto.extensions.tree import iterate_nodes
+from emulators.kusto.extensions.sql import Sql, quote_name, render_expression
+from emulators.kusto.extensions.tree import IrNode, iterate_nodes
 from emulators.kusto.extensions.window_plan import RowPartition, choose_unused_prefix, render_numbered_rows
 
 
@@ -66,18 +65,18 @@ class ScanSql:
         self._added = added
         self._p = choose_unused_prefix([*input_columns, *added])
         self._has_last = any(step.only_last for step in steps)
-        self._read = self._list_columns_read_by_step()
+        self._read = self._list_columns_read_from_each_step()
         self._used = sorted(
             {name for names in self._read for name in names if name in input_columns}
             | self._collect_used_input_columns()
         )
 
-    def render(self, input_sql: str, partition: RowPartition) -> str:
+    def render(self, input_sql: Sql, partition: RowPartition) -> Sql:
         """Return SQL that yields one row for each match of a row with a step, in the order of the input rows."""
         p = self._p
-        states = ", ".join(f"{sql} AS {name}" for name, sql in self._render_initial_state())
-        names = ", ".join(name for name, _ in self._render_initial_state())
-        carried = ", ".join(f"m.{name}" for name, _ in self._render_initial_state() if name != f"{p}o")
+        states = ", ".join(f"{sql} AS {name}" for name, sql in self._render_initial_state_fields())
+        names = ", ".join(name for name, _ in self._render_initial_state_fields())
+        carried = ", ".join(f"m.{name}" for name, _ in self._render_initial_state_fields() if name != f"{p}o")
         turn = f"(SELECT d.*, {carried}, [] AS {p}o "
         turn += f"FROM {p}m AS m JOIN {p}d AS d ON d.{p}r = m.{p}r + 1 AND (m.{p}b OR NOT d.{p}f))"
         for index in reversed(range(len(self._steps))):
@@ -94,14 +93,14 @@ class ScanSql:
             f"{self._render_last_match_filter()} ORDER BY e.{p}r, e.{p}n"
         )
 
-    def _render_partitioned_input(self) -> str:
+    def _render_partitioned_input(self) -> Sql:
         """Return SQL for the input rows; they include the partition number if a step outputs only its last match."""
         p = self._p
         if not self._has_last:
             return f"{p}i"
         return f"(SELECT *, count(*) FILTER (WHERE {p}f) OVER (ORDER BY {p}r) AS {p}g FROM {p}i)"  # noqa: S608
 
-    def _render_last_match_filter(self) -> str:
+    def _render_last_match_filter(self) -> Sql:
         """Return SQL that removes each match that is followed by another match of the same step."""
         p = self._p
         if not self._has_last:
@@ -109,7 +108,7 @@ class ScanSql:
         following = f"lead(e.{p}e.z) OVER (PARTITION BY i.{p}g, e.{p}e.k ORDER BY e.{p}r)"
         return f" QUALIFY NOT coalesce({following}, false)"
 
-    def _render_input_subqueries(self, input_sql: str, partition: RowPartition) -> str:
+    def _render_input_subqueries(self, input_sql: Sql, partition: RowPartition) -> Sql:
         """Return SQL for two subqueries: the numbered input rows, and these rows with only the columns that steps read.
 
         Both subqueries have a column that is true in the first row of each partition.
@@ -124,74 +123,79 @@ class ScanSql:
             f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
         )
 
-    def _render_step(self, index: int, turn_rows: str) -> str:
-        """Return SQL that applies a step to ``turn_rows``, a subquery with the next row of every partition."""
-        p, step = self._p, self._steps[index]
-        active = "true" if index == 0 else f"{p}a{index}"
-        again = f"({active}) AND coalesce({self._render_expression_for_state(step.condition, index)}, false)"
+    def _render_step(self, step_index: int, next_rows: Sql) -> Sql:
+        """Return SQL that applies a step to ``next_rows``, a subquery with the next row of every partition."""
+        p, step = self._p, self._steps[step_index]
+        active = "true" if step_index == 0 else f"{p}a{step_index}"
+        again = f"({active}) AND coalesce({self._render_expression_for_state(step.condition, step_index)}, false)"
         whens = f"WHEN {again} THEN 2 ELSE 0"
-        if index:
-            moved = (
-                f"{p}a{index - 1} AND coalesce({self._render_expression_for_state(step.condition, index - 1)}, false)"
-            )
+        if step_index:
+            condition = self._render_expression_for_state(step.condition, step_index - 1)
+            moved = f"{p}a{step_index - 1} AND coalesce({condition}, false)"
             whens = f"WHEN {moved} THEN 1 {whens}"
-        turn_rows = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn_rows})"  # noqa: S608
+        next_rows = f"(SELECT *, CASE {whens} END AS {p}c FROM {next_rows})"  # noqa: S608
         values = ", ".join(
-            f"{self._render_assigned_value(index, each)} AS {self._get_assigned_value_column_name(each.name)}"
+            f"{self._render_assigned_value(step_index, each)} AS {self._get_assigned_value_column_name(each.name)}"
             for each in self._declared.values()
         )
-        turn_rows = f"(SELECT *{', ' if values else ''}{values} FROM {turn_rows})"  # noqa: S608
-        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._render_state_changes(index).items())
+        next_rows = f"(SELECT *{', ' if values else ''}{values} FROM {next_rows})"  # noqa: S608
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._render_state_changes(step_index).items())
         dropped = ", ".join([f"{p}c", *map(self._get_assigned_value_column_name, self._declared)])
-        return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn_rows})"  # noqa: S608
+        return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {next_rows})"  # noqa: S608
 
-    def _render_assigned_value(self, index: int, declared: DeclaredColumn) -> str:
+    def _render_assigned_value(self, step_index: int, declared: DeclaredColumn) -> Sql:
         """Return SQL for the value of a declared column after a row has matched a step."""
-        assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
+        assigned = [each.expr for each in self._steps[step_index].assignments if each.name == declared.name]
         if not assigned:
             return self._render_default_value(declared)
-        moved = f"WHEN 1 THEN {self._render_expression_for_state(assigned[-1], index - 1)} " if index else ""
-        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_expression_for_state(assigned[-1], index)} END"
+        moved = f"WHEN 1 THEN {self._render_expression_for_state(assigned[-1], step_index - 1)} " if step_index else ""
+        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_expression_for_state(assigned[-1], step_index)} END"
         return f"CAST({value} AS {declared.sql_type})"
 
-    def _render_state_changes(self, index: int) -> dict[str, str]:
+    def _render_state_changes(self, step_index: int) -> dict[str, Sql]:
         """Return SQL for the new value of each state field that a step changes, by name of the field."""
-        p, c, before = self._p, f"{self._p}c", index - 1
-        changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
-        if index:
-            changes[f"{p}q{index}"] = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END"
+        p, c, before = self._p, f"{self._p}c", step_index - 1
+        changes = {f"{p}a{step_index}": f"{p}a{step_index} OR {c} > 0"}
+        if step_index:
+            changes[f"{p}q{step_index}"] = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{step_index} END"
             changes[f"{p}a{before}"] = f"{p}a{before} AND {c} <> 1"
         else:
             changes[f"{p}q0"] = f"{p}q0 + CASE WHEN {c} = 2 AND NOT {p}a0 THEN 1 ELSE 0 END"
-        for owner in range(index + 1):
+        for owner in range(step_index + 1):
             for name in self._read[owner]:
-                field = self._get_state_field_name(index, owner, name)
+                field = self._get_state_field_name(step_index, owner, name)
                 when = (
                     f"{c} > 0 THEN {self._render_value_stored_in_state(name)}"
-                    if owner == index
+                    if owner == step_index
                     else f"{c} = 1 THEN {self._get_state_field_name(before, owner, name)}"
                 )
                 changes[field] = f"CASE WHEN {when} ELSE {field} END"
-                if owner < index:
+                if owner < step_index:
                     cleared = self._get_state_field_name(before, owner, name)
                     changes[cleared] = (
                         f"CASE WHEN {c} = 1 THEN {self._render_value_before_first_match(name)} ELSE {cleared} END"
                     )
-        if self._steps[index].has_output:
-            number = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END" if index else changes[f"{p}q0"]
+        if self._steps[step_index].has_output:
+            number = (
+                f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{step_index} END" if step_index else changes[f"{p}q0"]
+            )
             values = [
                 f"'v{position}': {self._get_assigned_value_column_name(name)}"
                 for position, name in enumerate(self._declared)
             ]
             values.append(f"'q': {number}")
             if self._has_last:
-                repeats = (f"{c} = 2" if index else f"{c} = 2 AND {p}a0") if self._steps[index].only_last else "false"
-                values += [f"'k': {index}", f"'z': {repeats}"]
+                repeats = (
+                    (f"{c} = 2" if step_index else f"{c} = 2 AND {p}a0")
+                    if self._steps[step_index].only_last
+                    else "false"
+                )
+                values += [f"'k': {step_index}", f"'z': {repeats}"]
             row = "{" + ", ".join(values) + "}"
             changes[f"{p}o"] = f"CASE WHEN {c} > 0 THEN list_append({p}o, {row}) ELSE {p}o END"
         return changes
 
-    def _render_initial_state(self) -> list[tuple[str, str]]:
+    def _render_initial_state_fields(self) -> list[tuple[str, Sql]]:
         """Return the name and the initial SQL value of each field of the scan's state."""
         p = self._p
         fields = []
@@ -206,13 +210,13 @@ class ScanSql:
         flags = ", k INTEGER, z BOOLEAN" if self._has_last else ""
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
-    def _render_expression_for_state(self, expr: ir.Expr, state: int) -> str:
-        """Return SQL for an expression in which references like ``step.column`` read the state of step ``state``."""
-        return render_expression(self._replace_column_references(expr, state))
+    def _render_expression_for_state(self, expr: ir.Expr, step_index: int) -> Sql:
+        """Return SQL for an expression in which references like ``step.column`` read the state of this step."""
+        return render_expression(self._replace_column_references(expr, step_index))
 
-    def _replace_column_references(self, node: Any, state: int) -> Any:
+    def _replace_column_references(self, node: IrNode, step_index: int) -> IrNode:
         if isinstance(node, tuple):
-            return tuple(self._replace_column_references(each, state) for each in node)
+            return tuple(self._replace_column_references(each, step_index) for each in node)
         if isinstance(node, ir.ColumnRef):
             if node.name in self._declared:
                 raise unsupported_error(
@@ -224,21 +228,21 @@ class ScanSql:
             return ir.RenderedAggregate(self._get_input_column_name(node.name))
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node
-        reference = self._find_referenced_step_and_column(node)
+        reference = self._find_referenced_step_index_and_column(node)
         if reference is not None and isinstance(node, ir.PathAccess):
             owner, name = reference
             value = ir.RenderedAggregate(
-                self._get_state_field_name(state, owner, name)
-                if owner <= state
+                self._get_state_field_name(step_index, owner, name)
+                if owner <= step_index
                 else self._render_value_before_first_match(name)
             )
-            rest = self._replace_column_references(node.steps[1:], state)
+            rest = self._replace_column_references(node.steps[1:], step_index)
             return ir.PathAccess(value, rest) if rest else value
         parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-        changed = {name: self._replace_column_references(part, state) for name, part in parts.items()}
+        changed = {name: self._replace_column_references(part, step_index) for name, part in parts.items()}
         return dataclasses.replace(node, **changed)
 
-    def _find_referenced_step_and_column(self, node: Any) -> tuple[int, str] | None:
+    def _find_referenced_step_index_and_column(self, node: IrNode) -> tuple[int, str] | None:
         """Return the step number and the column of an expression ``step.column``; None for any other expression.
 
         If an input column has the same name as a step, the expression refers to the column.
@@ -252,11 +256,11 @@ class ScanSql:
             raise semantic_error(f"Failed to resolve column named '{name[:100]}'")
         return index, name
 
-    def _list_columns_read_by_step(self) -> list[list[str]]:
+    def _list_columns_read_from_each_step(self) -> list[list[str]]:
         """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
-            reference = self._find_referenced_step_and_column(node)
+            reference = self._find_referenced_step_index_and_column(node)
             if reference is not None and reference[1] not in read[reference[0]]:
                 read[reference[0]].append(reference[1])
         return read
@@ -268,32 +272,36 @@ class ScanSql:
             if isinstance(node, ir.ColumnRef) and node.name in self._cols
         }
 
-    def _render_value_stored_in_state(self, name: str) -> str:
-        """Return SQL for the value that a step stores in its state for the column ``name`` when a row matches the step.
+    def _render_value_stored_in_state(self, column_name: str) -> Sql:
+        """Return SQL for the value that a step stores in its state for a column when a row matches the step.
 
         For an input column, this is the row's value. For a declared column, it is the value that the step assigns.
         """
-        return self._get_input_column_name(name) if name in self._cols else self._get_assigned_value_column_name(name)
+        return (
+            self._get_input_column_name(column_name)
+            if column_name in self._cols
+            else self._get_assigned_value_column_name(column_name)
+        )
 
-    def _get_input_column_name(self, name: str) -> str:
-        return f"{self._p}i{self._cols.index(name)}"
+    def _get_input_column_name(self, column_name: str) -> str:
+        return f"{self._p}i{self._cols.index(column_name)}"
 
-    def _get_assigned_value_column_name(self, name: str) -> str:
-        return f"{self._p}v{list(self._declared).index(name)}"
+    def _get_assigned_value_column_name(self, column_name: str) -> str:
+        return f"{self._p}v{list(self._declared).index(column_name)}"
 
-    def _get_state_field_name(self, state: int, owner: int, name: str) -> str:
-        position = [*self._cols, *self._declared].index(name)
-        return f"{self._p}s{state}_{owner}_{position}"
+    def _get_state_field_name(self, step_index: int, owner_step_index: int, column_name: str) -> str:
+        position = [*self._cols, *self._declared].index(column_name)
+        return f"{self._p}s{step_index}_{owner_step_index}_{position}"
 
-    def _render_value_before_first_match(self, name: str) -> str:
-        declared = self._declared.get(name)
+    def _render_value_before_first_match(self, column_name: str) -> Sql:
+        declared = self._declared.get(column_name)
         return (
             self._render_default_value(declared)
             if declared
-            else f"CASE WHEN false THEN {self._get_input_column_name(name)} END"
+            else f"CASE WHEN false THEN {self._get_input_column_name(column_name)} END"
         )
 
-    def _render_default_value(self, declared: DeclaredColumn) -> str:
+    def _render_default_value(self, declared: DeclaredColumn) -> Sql:
         value = "NULL" if declared.default is None else render_expression(declared.default)
         return f"CAST({value} AS {declared.sql_type})"
 
@@ -305,7 +313,7 @@ class SingleStepScanSql(ScanSql):
     matches nor flags, which take most of the time of an iteration.
     """
 
-    def render(self, input_sql: str, partition: RowPartition) -> str:
+    def render(self, input_sql: Sql, partition: RowPartition) -> Sql:
         """Return SQL that yields one row for each row that matches the step, in the order of the input rows."""
         p = self._p
         state = {self._get_state_field_name(0, 0, name): name for name in self._read[0]}
@@ -330,10 +338,10 @@ class SingleStepScanSql(ScanSql):
             f"ORDER BY e.{p}r"
         )
 
-    def _render_next_row_query(self, state: Mapping[str, str], partition: RowPartition) -> str:
+    def _render_next_row_query(self, columns_by_state_field: Mapping[str, str], partition: RowPartition) -> Sql:
         """Return SQL for one iteration of the recursive query, which processes the next row of every partition."""
         p = self._p
-        before = "".join(f", m.{field}" for field in state)
+        before = "".join(f", m.{field}" for field in columns_by_state_field)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
         matched = f"coalesce({self._render_expression_for_state(self._steps[0].condition, 0)}, false) AS {p}h"
         values = _render_column_list(
@@ -344,7 +352,7 @@ class SingleStepScanSql(ScanSql):
         )
         after = {
             field: f"CASE WHEN {p}h THEN {self._render_value_stored_in_state(name)} ELSE {field} END"
-            for field, name in state.items()
+            for field, name in columns_by_state_field.items()
         }
         begun = ", false" if partition.columns else ""
         columns = "".join(f", {self._get_assigned_value_column_name(each)}" for each in self._declared)
@@ -353,5 +361,5 @@ class SingleStepScanSql(ScanSql):
         return f"SELECT {p}r, {p}h{columns}{_render_column_list(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608
 
 
-def _render_column_list(columns: Mapping[str, str]) -> str:
-    return "".join(f", {sql} AS {name}" for name, sql in columns.items())
+def _render_column_list(sql_by_column: Mapping[str, Sql]) -> Sql:
+    return "".join(f", {sql} AS {name}" for name, sql in sql_by_column.items())

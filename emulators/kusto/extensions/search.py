@@ -4,16 +4,27 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable
-from typing import Any
 
 from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.functions import call_matching_views
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_table_columns
-from emulators.kusto.extensions.sql import quote_name, render_expression
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, iterate_nodes
+from emulators.kusto.extensions.pipeline import (
+    ExpressionReplacer,
+    PipelineOperator,
+    add_operator,
+    map_tables_to_columns,
+)
+from emulators.kusto.extensions.sql import Sql, quote_name, render_expression
+from emulators.kusto.extensions.tree import (
+    IrNode,
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    iterate_nodes,
+)
 
 SUPPORTED: tuple[str, ...] = ("search (in, kind, column:term, wildcards, and, or, not)",)
 
@@ -54,12 +65,14 @@ class SearchTerm(ir.Expr):
             condition = ir.BinaryOp("or", condition, test)
         return condition
 
-    def _build_column_test(self, name: str) -> ir.Expr:
-        test = self._build_value_test(ir.FunctionCall("tostring", (ir.ColumnRef(name),)))
+    def _build_column_test(self, column_name: str) -> ir.Expr:
+        test = self._build_value_test(ir.FunctionCall("tostring", (ir.ColumnRef(column_name),)))
         if not _IN_WORDS_ONLY.search(self.text):
             return test
         # DuckDB evaluates this test when it binds the query, so that words are not searched in numbers and instants.
-        is_text = f"(typeof({quote_name(name)}) IN ('VARCHAR', 'JSON') OR typeof({quote_name(name)}) LIKE '%]')"
+        is_text = (
+            f"(typeof({quote_name(column_name)}) IN ('VARCHAR', 'JSON') OR typeof({quote_name(column_name)}) LIKE '%]')"
+        )
         return ir.BinaryOp("and", ir.RenderedAggregate(is_text), test)
 
     def _build_value_test(self, value: ir.Expr) -> ir.Expr:
@@ -88,7 +101,7 @@ class SearchOperator(PipelineOperator):
     predicate: ir.Expr
     table: str | None = None
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the matching rows, with the name of their table as first column."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
         condition = render_expression(
@@ -96,25 +109,25 @@ class SearchOperator(PipelineOperator):
         )
         return f"SELECT {label}* FROM {input_sql} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the column with the name of the table, followed by the columns of the input."""
         return [TABLE_COLUMN, *input_columns] if self.table else input_columns
 
-    def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "SearchOperator":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the predicate."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the operator ``search``, which may start a query or follow a table, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
+    replace_attribute(lower, "_lower_head", _patch_pipeline_conversion_for_search)
     add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
 
 
-def _patch_convert_pipeline(
-    library_function: Callable[[Any, list[Any]], ir.Query],
-) -> Callable[[Any, list[Any]], ir.Query]:
-    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+def _patch_pipeline_conversion_for_search(
+    library_function: Callable[[ParseNode, list[ParseNode]], ir.Query],
+) -> Callable[[ParseNode, list[ParseNode]], ir.Query]:
+    def convert_search_or_pipeline(first_node: ParseNode, operator_nodes: list[ParseNode]) -> ir.Query:
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "SearchOperator":
             return _parse_search(inner, operator_nodes)
@@ -124,7 +137,7 @@ def _patch_convert_pipeline(
                 query.operators[index] = _set_searched_table(operator, query.source if index == 0 else None)
         return query
 
-    return convert_pipeline
+    return convert_search_or_pipeline
 
 
 def _set_searched_table(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
@@ -133,7 +146,7 @@ def _set_searched_table(search: SearchOperator, source: ir.Source | None) -> Sea
     return dataclasses.replace(search, table=source.name)
 
 
-def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
+def _parse_search(node: ParseNode, operator_nodes: list[ParseNode]) -> ir.Query:
     clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
     sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)]
     predicate = _parse_search_predicate(node)
@@ -151,70 +164,73 @@ def _list_searched_sources(predicate: ir.Expr) -> list[ir.Source]:
     one of the named columns. Otherwise it reads all tables.
     """
     nodes = list(iterate_nodes(predicate))
-    named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
+    named = {
+        node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_reference_to_column(node)
+    }
     views = call_matching_views("*")
     everywhere = any(isinstance(node, SearchTerm) and node.column is None for node in nodes)
     if everywhere or not named or not views:
         return [*views, ir.WildcardTableRef("*")]
-    tables = get_table_columns()
+    tables = map_tables_to_columns()
     return [*views, *(ir.TableRef(name) for name in sorted(tables) if named & set(tables[name]))]
 
 
-def _is_column_name(node: Any) -> bool:
+def _is_reference_to_column(node: IrNode) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _parse_search_source(node: Any) -> ir.Source:
+def _parse_search_source(node: ParseNode) -> ir.Source:
     node = reader.collapse(node)
     if get_rule_name(node) == "WildcardedName":
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search in (...) with a source that is not a table", position=get_source_position(node))
+        raise unsupported_error("search in (...) with a source that is not a table", position=get_line_and_column(node))
     return source
 
 
-def _parse_search_predicate(node: Any) -> ir.Expr:
+def _parse_search_predicate(node: ParseNode) -> ir.Expr:
     sensitive = False
     for parameter in get_child_rules(node)[:-1]:
         name, _, value = parameter.getText().partition("=")
         if get_rule_name(parameter) == "SearchOperatorInClause":
             continue
         if name != "kind" or value not in _SENSITIVE:
-            raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_source_position(parameter))
+            raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_line_and_column(parameter))
         sensitive = _SENSITIVE[value]
-    return parse_search_condition(get_child_rules(node)[-1], sensitive=sensitive)
+    return parse_search_condition(get_child_rules(node)[-1], case_sensitive=sensitive)
 
 
-def parse_search_condition(node: Any, *, sensitive: bool = False) -> ir.Expr:
+def parse_search_condition(node: ParseNode, *, case_sensitive: bool = False) -> ir.Expr:
     """Convert a parse tree node with search terms and comparisons to a condition."""
     node = reader.collapse(node)
     kind, parts = get_rule_name(node), get_child_rules(node)
     if kind in _LOGICAL:
-        conditions = [parse_search_condition(parts[0], sensitive=sensitive)]
+        conditions = [parse_search_condition(parts[0], case_sensitive=case_sensitive)]
         conditions += [
-            parse_search_condition(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]
+            parse_search_condition(get_child_rules(operation)[-1], case_sensitive=case_sensitive)
+            for operation in parts[1:]
         ]
         return functools.reduce(functools.partial(ir.BinaryOp, _LOGICAL[kind]), conditions)
     if kind == "ParenthesizedExpression":
-        return parse_search_condition(parts[0], sensitive=sensitive)
+        return parse_search_condition(parts[0], case_sensitive=case_sensitive)
     if kind == "NamedFunctionCallExpression" and parts[0].getText() == "not":
-        return ir.FunctionCall("not", (parse_search_condition(parts[1], sensitive=sensitive),))
+        return ir.FunctionCall("not", (parse_search_condition(parts[1], case_sensitive=case_sensitive),))
     if kind in ("StarExpression", "StringLiteralExpression"):
-        return SearchTerm(reader.literal_string(node) or "*", None, sensitive)
+        return SearchTerm(reader.literal_string(node) or "*", None, case_sensitive)
     if kind == "StringBinaryOperatorExpression" and parts[1].getText().startswith(":"):
-        return _parse_column_term(node, parts, sensitive=sensitive)
+        return _parse_column_term(node, parts, case_sensitive=case_sensitive)
     lowered: ir.Expr = reader.lower_expr(node)
-    return _make_comparison_case_sensitive(lowered) if sensitive else lowered
+    return _make_comparison_case_sensitive(lowered) if case_sensitive else lowered
 
 
-def _parse_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
-    column, text = reader.lower_expr(parts[0]), reader.literal_string(get_child_rules(parts[1])[-1])
+def _parse_column_term(node: ParseNode, child_nodes: list[ParseNode], *, case_sensitive: bool) -> ir.Expr:
+    column, text = reader.lower_expr(child_nodes[0]), reader.literal_string(get_child_rules(child_nodes[1])[-1])
     if not isinstance(column, ir.ColumnRef) or text is None:
         raise unsupported_error(
-            "search with ':' between other operands than a column and a string", position=get_source_position(node)
+            "search with ':' between other operands than a column and a string", position=get_line_and_column(node)
         )
-    return SearchTerm(text, column.name, sensitive)
+    return SearchTerm(text, column.name, case_sensitive)
 
 
 def _make_comparison_case_sensitive(expr: ir.Expr) -> ir.Expr:

@@ -13,16 +13,18 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from duckdb_kql import ir, translate
+from duckdb_kql.translate import TranslationResult
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grammar import NOTHING
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
+from emulators.kusto.extensions.sql import Sql
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
-from emulators.kusto.extensions.tree import get_child_rules, get_source_position
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_line_and_column
 from emulators.kusto.extensions.window_plan import RowPartition
-from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, wrap_window_functions
+from emulators.kusto.extensions.windows import WindowedOperator, find_window_function_name, wrap_window_functions
 
 SUPPORTED: tuple[str, ...] = ("serialize",)
 
@@ -42,7 +44,7 @@ class RowOrder(Enum):
 class Serialize(PipelineOperator):
     """Query operator ``serialize``, which declares that the current order of the rows is significant."""
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields all rows unchanged."""
         del input_columns
         return f"SELECT * FROM {input_sql}"  # noqa: S608  a generated name
@@ -84,23 +86,25 @@ _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("
 """Order of the rows of each ``let`` statement in scope, while a query is rendered."""
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``serialize`` to the translator library; make the library check the order of rows in each query."""
     add_operator("SerializeOperator", _parse_serialize)
-    replace_attribute(translate, "_render_scoped", _patch_render_query_in_scope)  # called once for each query
+    replace_attribute(translate, "_render_scoped", _patch_queries_to_check_row_order)  # called once for each query
 
 
-def _parse_serialize(node: Any) -> Any:
+def _parse_serialize(node: ParseNode) -> ir.Operator | list[ir.Operator]:
     expressions = [reader.lower_named(child) for child in get_child_rules(node)]
     if any(isinstance(each, NameListExpr) for each in expressions):
-        raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
+        raise unsupported_error("a list of names on the left of =", position=get_line_and_column(node))
     if len(expressions) == 1 and expressions[0].expr == ir.ColumnRef(NOTHING):
         return Serialize()
     return [Serialize(), ir.Extend(tuple(expressions))]
 
 
-def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callable[..., Any]:
-    def render_query_in_scope(query: ir.Query, *arguments: Any) -> Any:
+def _patch_queries_to_check_row_order(
+    library_function: Callable[..., TranslationResult],
+) -> Callable[..., TranslationResult]:
+    def render_query_with_row_order_check(query: ir.Query, *library_arguments: Any) -> TranslationResult:
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
             if isinstance(bound, ir.Query):
@@ -109,11 +113,11 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
         try:
             _check_row_order(query, known)
             operators = [wrap_window_functions(operator) for operator in query.operators]
-            return library_function(dataclasses.replace(query, operators=operators), *arguments)
+            return library_function(dataclasses.replace(query, operators=operators), *library_arguments)
         finally:
             _LETS.reset(token)
 
-    return render_query_in_scope
+    return render_query_with_row_order_check
 
 
 def _check_row_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> None:
@@ -141,28 +145,28 @@ def _infer_row_order_of_source(source: ir.Source, let_orders: Mapping[str, RowOr
     return let_orders.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE
 
 
-def infer_output_order(operator: ir.Operator, order: RowOrder) -> RowOrder:
-    """Return the order of the output rows of a query operator whose input rows have the order ``order``."""
+def infer_output_order(operator: ir.Operator, input_order: RowOrder) -> RowOrder:
+    """Return the order of the output rows of a query operator whose input rows have the order ``input_order``."""
     inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
-        return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else order
+        return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else input_order
     if isinstance(inner, _STARTING):
         return RowOrder.SERIALIZED
     if isinstance(inner, _ENDING):
         return RowOrder.NONE
-    return order if isinstance(inner, _PRESERVING) or order is RowOrder.NONE else RowOrder.LOST
+    return input_order if isinstance(inner, _PRESERVING) or input_order is RowOrder.NONE else RowOrder.LOST
 
 
-def check_input_order(operator: ir.Operator, order: RowOrder) -> None:
+def check_input_order(operator: ir.Operator, input_order: RowOrder) -> None:
     """Check that the input rows of an operator are serialized, if the operator requires serialized rows.
 
     Raises:
         QueryError: the input is not serialized, or the emulator cannot preserve its order.
     """
-    name = operator.keyword if isinstance(operator, SerializedInputOperator) else find_window_function(operator)
-    if name is None or order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):
+    name = operator.keyword if isinstance(operator, SerializedInputOperator) else find_window_function_name(operator)
+    if name is None or input_order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):
         return
-    if order is RowOrder.LOST:
+    if input_order is RowOrder.LOST:
         raise unsupported_error(
             f"{name} after an operator that does not preserve row order", "sort the rows again before it"
         )

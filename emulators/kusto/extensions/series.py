@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error
-from emulators.kusto.extensions.multi_results import Reader, SeriesOutput, add_multi_result_function
+from emulators.kusto.extensions.multi_results import OutputExpressionBuilder, SeriesOutput, add_multi_result_function
 from emulators.kusto.extensions.registry import add_custom_function, add_template_function
-from emulators.kusto.extensions.sql import quote_text, render_expression
+from emulators.kusto.extensions.sql import Sql, quote_text, render_expression
 from emulators.kusto.series_functions import SeriesFunction
 
 _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
 
 
-def _render_contains_any(text: str, *substrings: str) -> str:
+def _render_contains_any(text: Sql, *substrings: str) -> Sql:
     """Return SQL that tests whether a text contains any of several substrings; faster than a regular expression."""
     return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in substrings) + ")"
 
@@ -85,53 +85,57 @@ _EXACT = "9007199254740992"
 """2 to the power of 53: a double represents every smaller integer exactly, larger integers can be rounded."""
 
 
-def _render_expression_for_each_pair(expression: str) -> str:
-    """Return SQL that applies ``expression`` to each pair of elements, ``_e[1]`` and ``_e[2]``, of two series."""
-    return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
+def _render_expression_for_each_pair_of_elements(element_expression: Sql) -> Sql:
+    """Return SQL that evaluates an expression for each pair of elements of two series, ``_e[1]`` and ``_e[2]``."""
+    return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {element_expression})"
 
 
-def _build_macro_of_two_series(name: str, result: str) -> str:
-    return f"""CREATE OR REPLACE MACRO {name}(one, other) AS list_transform([kql_operands(one, other)],
+def _build_macro_of_two_series(macro_name: str, result: Sql) -> Sql:
+    return f"""CREATE OR REPLACE MACRO {macro_name}(one, other) AS list_transform([kql_operands(one, other)],
         lambda _p: CASE WHEN _p.a IS NULL OR _p.b IS NULL THEN NULL ELSE {result} END)[1]"""
 
 
-def _build_arithmetic_macro(name: str, operator: str) -> str:
+def _build_arithmetic_macro(function_name: str, sql_operator: str) -> Sql:
     extremes = ", ".join(f"list_max({part}), -list_min({part})" for part in ("_r.a", "_r.b", "_r.n"))
-    numbers = _render_expression_for_each_pair(f"_e[1] {operator} _e[2]")
+    numbers = _render_expression_for_each_pair_of_elements(f"_e[1] {sql_operator} _e[2]")
     return _build_macro_of_two_series(
-        f"kql_{name}",
+        f"kql_{function_name}",
         f"""list_transform([struct_pack(n := {numbers}, a := _p.a, b := _p.b, w := _p.w)],
         lambda _r: CASE WHEN NOT _r.w THEN kql_series(_r.n) WHEN greatest({extremes}) >= {_EXACT}
-        THEN error('{name}() of integers beyond 2^53 is not supported') ELSE to_json(CAST(_r.n AS BIGINT[])) END)[1]""",
+        THEN error('{function_name}() of integers beyond 2^53 is not supported')
+        ELSE to_json(CAST(_r.n AS BIGINT[])) END)[1]""",
     )
 
 
-def _build_elementwise_macro(name: str, element: str) -> str:
-    return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS
+def _build_elementwise_macro(function_name: str, element: Sql) -> Sql:
+    return f"""CREATE OR REPLACE MACRO kql_{function_name}(series) AS
         kql_series(list_transform(kql_numbers(series), lambda _e: {element}))"""
 
 
-def _build_type_preserving_elementwise_macro(name: str, element: str) -> str:
-    return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS list_transform([TRY_CAST(series AS JSON)], lambda _s:
+def _build_type_preserving_elementwise_macro(function_name: str, element: Sql) -> Sql:
+    return f"""CREATE OR REPLACE MACRO kql_{function_name}(series) AS list_transform(
+        [TRY_CAST(series AS JSON)], lambda _s:
         kql_same_kind(list_transform(kql_numbers(_s), lambda _e: {element}), kql_whole(_s)))[1]"""
 
 
 _ELEMENTWISE_MACROS: tuple[str, ...] = (
     *(_build_arithmetic_macro(name, operator) for name, operator in _ARITHMETIC.items()),
-    _build_macro_of_two_series("kql_series_divide", f"kql_series({_render_expression_for_each_pair('_e[1] / _e[2]')})"),
     _build_macro_of_two_series(
-        "kql_series_pow", f"kql_series({_render_expression_for_each_pair('pow(_e[1], _e[2])')})"
+        "kql_series_divide", f"kql_series({_render_expression_for_each_pair_of_elements('_e[1] / _e[2]')})"
+    ),
+    _build_macro_of_two_series(
+        "kql_series_pow", f"kql_series({_render_expression_for_each_pair_of_elements('pow(_e[1], _e[2])')})"
     ),
     *(
         _build_macro_of_two_series(
-            f"kql_{name}", f"to_json({_render_expression_for_each_pair(f'_e[1] {operator} _e[2]')})"
+            f"kql_{name}", f"to_json({_render_expression_for_each_pair_of_elements(f'_e[1] {operator} _e[2]')})"
         )
         for name, operator in _COMPARISONS.items()
     ),
     *(_build_elementwise_macro(name, element) for name, element in _UNARY.items()),
     *(_build_type_preserving_elementwise_macro(name, element) for name, element in _KIND_KEEPING.items()),
     _build_macro_of_two_series(
-        "kql_series_dot_product", "list_sum(" + _render_expression_for_each_pair("_e[1] * _e[2]") + ")"
+        "kql_series_dot_product", "list_sum(" + _render_expression_for_each_pair_of_elements("_e[1] * _e[2]") + ")"
     ),
     """CREATE OR REPLACE MACRO kql_series_magnitude(series) AS
         sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))""",
@@ -165,7 +169,7 @@ def _install_elementwise_functions() -> None:
     add_template_function("series_product", "list_product(kql_numbers({0}))", 1)
 
 
-def _render_cosine_similarity(call: ir.FunctionCall) -> str:
+def _render_cosine_similarity(call: ir.FunctionCall) -> Sql:
     one, other, *magnitudes = (render_expression(arg) for arg in call.args)
     given = [f"CAST({each} AS DOUBLE)" for each in magnitudes] + ["CAST(NULL AS DOUBLE)"] * (2 - len(magnitudes))
     return f"kql_series_cosine_similarity({one}, {other}, {', '.join(given)})"
@@ -176,7 +180,7 @@ _RUNS = "flatten(list_transform(range(1, len(_f.k) + 1), lambda _r: {run}))"
 _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 
 
-def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
+def _build_fill_macro(function_name: str, parameter_list: Sql, parameter_values: Sql, filled: Sql) -> Sql:
     """Return SQL that creates a DuckDB macro, which fills gaps in a series.
 
     An element is missing if it equals the placeholder; with a null placeholder, nulls are missing. Elements retain
@@ -184,15 +188,16 @@ def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> st
     which takes linear time.
 
     Args:
-        name: name of the macro without ``kql_``.
-        parameters: names of the macro's parameters after the series and the placeholder, each preceded by a comma.
-        bound: SQL that computes the values of these parameters, as further fields of the struct ``_f.s``.
+        function_name: name of the macro without ``kql_``.
+        parameter_list: names of the macro's parameters after the series and the placeholder, each preceded by a comma.
+        parameter_values: SQL that computes the values of these parameters, as further fields of the struct ``_f.s``.
         filled: SQL of the filled series. It can read the elements ``_f.x``, their numeric values ``_f.v``, the flags of
             missing elements ``_f.m``, the indexes of known elements ``_f.k``, the flag ``_f.w`` for a series of
             integers, and the struct ``_f.s``.
     """
-    return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
-        list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],
+    return f"""CREATE OR REPLACE MACRO kql_{function_name}(series, missing{parameter_list}) AS list_transform(
+        list_transform(list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing)
+        {parameter_values})],
         lambda _s: struct_pack(x := {_ELEMENTS}, v := kql_numbers(_s.j), w := kql_whole(_s.j), s := _s)),
         lambda _n: struct_pack(x := _n.x, v := _n.v, w := _n.w, s := _n.s, m := list_transform(_n.v, lambda _v:
             CASE WHEN _n.s.p IS NULL THEN _v IS NULL ELSE _v IS NOT DISTINCT FROM _n.s.p END))),
@@ -250,13 +255,13 @@ def _install_fill_functions() -> None:
     add_custom_function("series_fill_const", (1, 2, 3), _render_fill_const)
 
 
-def _render_fill_call(call: ir.FunctionCall, *defaults: str) -> str:
+def _render_fill_call(call: ir.FunctionCall, *defaults: Sql) -> Sql:
     """Return SQL for a call of a function that fills gaps; ``defaults`` replace missing arguments."""
     arguments = [render_expression(arg) for arg in call.args]
     return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
 
 
-def _render_fill_const(call: ir.FunctionCall) -> str:
+def _render_fill_const(call: ir.FunctionCall) -> Sql:
     series, *rest = (render_expression(arg) for arg in call.args)
     constant, missing = (rest[index] if index < len(rest) else default for index, default in enumerate(("0", "NULL")))
     return f"kql_series_fill_const({series}, {missing}, {constant})"
@@ -280,14 +285,14 @@ def _install_filter_functions() -> None:
     add_custom_function("series_iir", (3,), lambda call: _render_filter_call(_IIR, call))
 
 
-def _render_filter_call(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_filter_call(function: SeriesFunction, call: ir.FunctionCall) -> Sql:
     """Return SQL for a call of a filter; missing arguments are null."""
     arguments = [
         f"kql_numbers({render_expression(arg)})" if kind == "DOUBLE[]" else render_expression(arg)
         for arg, kind in zip(call.args, function.parameters, strict=False)
     ]
     missing = ["NULL"] * (len(function.parameters) - len(arguments))
-    filtered = f"struct_extract({function.render_call(*arguments, *missing)}, 'filtered')"
+    filtered = f"struct_extract({function.render_call_sql(*arguments, *missing)}, 'filtered')"
     return f"kql_series(CAST({filtered} AS DOUBLE[]))"
 
 
@@ -319,7 +324,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add arithmetic, filling of gaps and filters of series to the KQL translator library."""
     _install_elementwise_functions()
     _install_fill_functions()
@@ -367,27 +372,27 @@ class SeriesCall:
     function: SeriesFunction
 
     @property
-    def arities(self) -> Collection[int]:
+    def argument_counts(self) -> Collection[int]:
         """Accepted numbers of arguments, from the required arguments to all arguments."""
         return range(self.required, len(self.arguments) + 1)
 
-    def render(self, values: Sequence[ir.Expr]) -> str:
+    def render(self, values: Sequence[ir.Expr]) -> Sql:
         """Return SQL that calls the Python function; the result is a struct with all outputs."""
         rendered = [
             _render_argument(self.name, argument, value)
             for argument, value in zip(self.arguments, values, strict=False)
         ]
-        return self.function.render_call(*rendered, *["NULL"] * (len(self.arguments) - len(rendered)))
+        return self.function.render_call_sql(*rendered, *["NULL"] * (len(self.arguments) - len(rendered)))
 
-    def render_output(self, values: Sequence[ir.Expr], output: str) -> str:
+    def render_output(self, values: Sequence[ir.Expr], output_name: str) -> Sql:
         """Return SQL for one output of the Python function, as a KQL value."""
-        value = f"struct_extract({self.render(values)}, {quote_text(output)})"
-        return _CONVERSIONS[self.function.outputs[output]].format(value)
+        value = f"struct_extract({self.render(values)}, {quote_text(output_name)})"
+        return _CONVERSIONS[self.function.outputs[output_name]].format(value)
 
 
-def add_series_scalar_function(call: SeriesCall, output: str) -> None:
+def add_series_scalar_function(call: SeriesCall, output_name: str) -> None:
     """Add a KQL function that returns one output of a Python function."""
-    add_custom_function(call.name, call.arities, lambda node: call.render_output(node.args, output))
+    add_custom_function(call.name, call.argument_counts, lambda node: call.render_output(node.args, output_name))
 
 
 def add_series_multi_result_function(call: SeriesCall) -> None:
@@ -395,41 +400,41 @@ def add_series_multi_result_function(call: SeriesCall) -> None:
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_call_for_one_output(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]
-    add_multi_result_function(call.name, outputs, call.arities, _build_reader_of_function_outputs(internal))
+    add_multi_result_function(call.name, outputs, call.argument_counts, _build_output_builder_for_function(internal))
 
 
-def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> str:
+def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> Sql:
     *values, output = node.args
     assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
     return call.render_output(values, str(output.value))
 
 
-def _build_reader_of_function_outputs(internal: str) -> Reader:
-    def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
-        return ir.FunctionCall(internal, (*arguments, ir.Literal(output.name, "string")))
+def _build_output_builder_for_function(internal_function: str) -> OutputExpressionBuilder:
+    def build_output_expression(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+        return ir.FunctionCall(internal_function, (*arguments, ir.Literal(output.name, "string")))
 
-    return read_output
-
-
-def _render_argument(function: str, argument: Argument, value: ir.Expr) -> str:
-    return _RENDERERS[argument.kind](function, argument, value)
+    return build_output_expression
 
 
-def _render_series_argument(_function: str, _argument: Argument, value: ir.Expr) -> str:
+def _render_argument(function_name: str, argument: Argument, value: ir.Expr) -> Sql:
+    return _RENDERERS[argument.kind](function_name, argument, value)
+
+
+def _render_series_argument(_function_name: str, _argument: Argument, value: ir.Expr) -> Sql:
     return f"kql_numbers({render_expression(value)})"
 
 
-def _render_number_argument(function: str, argument: Argument, value: ir.Expr) -> str:
+def _render_number_argument(function_name: str, argument: Argument, value: ir.Expr) -> Sql:
     if isinstance(value, ir.Literal) and (
         isinstance(value.value, bool) or not isinstance(value.value, int | float | None)
     ):
-        raise semantic_error(f"{function}(): the argument {argument.name} must be a number")
+        raise semantic_error(f"{function_name}(): the argument {argument.name} must be a number")
     return render_expression(value)
 
 
-def _render_text_argument(function: str, argument: Argument, value: ir.Expr) -> str:
+def _render_text_argument(function_name: str, argument: Argument, value: ir.Expr) -> Sql:
     accepted = " or ".join(f"'{each}'" for each in argument.values)
-    message = f"{function}(): the argument {argument.name} must be {accepted}"
+    message = f"{function_name}(): the argument {argument.name} must be {accepted}"
     if isinstance(value, ir.Literal):
         if value.value not in (None, *argument.values):
             raise semantic_error(message)

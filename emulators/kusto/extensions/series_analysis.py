@@ -13,7 +13,7 @@ from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.multi_results import (
     SeriesOutput,
     add_multi_result_function,
-    build_property_reader,
+    build_output_builder_for_bag_function,
     install_multi_result_functions,
 )
 from emulators.kusto.extensions.registry import add_custom_function, add_template_function
@@ -23,7 +23,7 @@ from emulators.kusto.extensions.series import (
     add_series_multi_result_function,
     add_series_scalar_function,
 )
-from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.sql import Sql, render_expression
 from emulators.kusto.series_functions import SeriesFunction
 
 _STATS_OUTPUTS: tuple[SeriesOutput, ...] = (
@@ -55,15 +55,17 @@ _STATS_MACROS: tuple[str, ...] = (
 def _install_series_stats() -> None:
     """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
     add_custom_function("series_stats_dynamic", (1, 2), _build_macro_renderer_with_optional_flag("kql_series_stats"))
-    add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), build_property_reader("series_stats_dynamic"))
+    add_multi_result_function(
+        "series_stats", _STATS_OUTPUTS, (1, 2), build_output_builder_for_bag_function("series_stats_dynamic")
+    )
 
 
-def _build_macro_renderer_with_optional_flag(macro: str) -> Callable[[ir.FunctionCall], str]:
-    def render_call(call: ir.FunctionCall) -> str:
+def _build_macro_renderer_with_optional_flag(macro_name: str) -> Callable[[ir.FunctionCall], Sql]:
+    def render_call_sql(call: ir.FunctionCall) -> Sql:
         series, *flag = (render_expression(arg) for arg in call.args)
-        return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
+        return f"{macro_name}({series}, {flag[0] if flag else 'FALSE'})"
 
-    return render_call
+    return render_call_sql
 
 
 _FIT_NAMES = ("rsquare", "slope", "variance", "rvariance", "interception")
@@ -95,7 +97,9 @@ _FIT_MACROS: tuple[str, ...] = (
 def _install_line_fits() -> None:
     """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the KQL translator library."""
     add_template_function("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
-    add_multi_result_function("series_fit_line", _FIT_OUTPUTS, (1,), build_property_reader("series_fit_line_dynamic"))
+    add_multi_result_function(
+        "series_fit_line", _FIT_OUTPUTS, (1,), build_output_builder_for_bag_function("series_fit_line_dynamic")
+    )
 
 
 SUPPORTED: tuple[str, ...] = (
@@ -250,21 +254,21 @@ def _install_series_periods_validate() -> None:
     arities = range(2, _MAX_VALIDATED + 2)
     add_custom_function("series_periods_validate output", range(3, _MAX_VALIDATED + 3), _render_series_periods_validate)
 
-    def read_output(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+    def build_output_expression(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall("series_periods_validate output", (*values, ir.Literal(output.name, "string")))
 
-    add_multi_result_function("series_periods_validate", outputs, arities, read_output)
+    add_multi_result_function("series_periods_validate", outputs, arities, build_output_expression)
 
 
-def _render_series_periods_validate(node: ir.FunctionCall) -> str:
+def _render_series_periods_validate(node: ir.FunctionCall) -> Sql:
     series, *periods, output = node.args
     assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
     values = ", ".join(f"CAST({render_expression(each)} AS DOUBLE)" for each in periods)
-    call = _VALIDATE.render_call(f"kql_numbers({render_expression(series)})", f"[{values}]")
+    call = _VALIDATE.render_call_sql(f"kql_numbers({render_expression(series)})", f"[{values}]")
     return f"kql_series(struct_extract({call}, '{output.value}'))"
 
 
-def _render_series_outliers(node: ir.FunctionCall) -> str:
+def _render_series_outliers(node: ir.FunctionCall) -> Sql:
     for index, name in ((3, "min_percentile"), (4, "max_percentile")):
         value = node.args[index] if len(node.args) > index else None
         number = value.value if isinstance(value, ir.Literal) else None
@@ -308,7 +312,7 @@ _POLYNOMIAL_CALL = SeriesCall(
 )
 
 
-def _render_two_line_fit_as_json(node: ir.FunctionCall) -> str:
+def _render_two_line_fit_as_json(node: ir.FunctionCall) -> Sql:
     """Return SQL for all outputs of ``series_fit_2lines()`` as one JSON object, with one object for each line."""
     sides = ", ".join(
         f"'{side}', json_object(" + ", ".join(f"'{name}', _f.{side}_{name}" for name in _SIDE) + ")"
@@ -351,7 +355,7 @@ series_functions: tuple[SeriesFunction, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the functions that analyse series to the KQL translator library."""
     install_multi_result_functions()
     _install_series_stats()

@@ -9,20 +9,30 @@ import contextvars
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from duckdb_kql import ir
 
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.sql import Sql
+from emulators.kusto.extensions.tree import (
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    list_nodes_by_rule,
+)
 
 SUPPORTED: tuple[str, ...] = ("fork", "facet", "evaluate preview")
 
 macros: tuple[str, ...] = ()
 MAX_RESULTS = 64
 _SELECTED: contextvars.ContextVar[int] = contextvars.ContextVar("selected_result", default=0)
+
+
+type NamedResult = tuple[str, Callable[[], Sequence[ir.Operator]]]
+"""Name of a result, and a function that returns the operators of the result; the name can be empty."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +47,15 @@ class EndOfResult(PipelineOperator):
     count: int
     name: str = ""
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
         del input_sql
         raise build_misplaced_results_error()
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
         del input_columns
-        return self.render_with_unknown_columns(input_sql)
+        return self.render_with_unknown_input_columns(input_sql)
 
 
 def build_misplaced_results_error() -> QueryError:
@@ -67,19 +77,17 @@ def bind_selected_result(result_index: int) -> Iterator[None]:
         _SELECTED.reset(token)
 
 
-def build_operators_of_selected_result(
-    node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]
-) -> list[ir.Operator]:
+def build_operators_of_selected_result(node: ParseNode, results: Sequence[NamedResult]) -> list[ir.Operator]:
     """Return the operators of the selected result, followed by the marker `EndOfResult`.
 
     Args:
         node: parse tree node of the operator with several results.
-        results: name of each result, and a function that returns its operators.
+        results: name and operators of each result.
     """
     if len(results) > MAX_RESULTS:
         raise unsupported_error(
             f"one operator with more than {MAX_RESULTS} results, such as fork or facet",
-            position=get_source_position(node),
+            position=get_line_and_column(node),
         )
     name, build = results[min(_SELECTED.get(), len(results) - 1)]
     return [*build(), EndOfResult(len(results), name)]
@@ -96,29 +104,29 @@ def split_off_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     return dataclasses.replace(query, operators=query.operators[:-1]), last
 
 
-def _get_branch_operator_nodes(node: Any) -> list[Any]:
+def _get_branch_operator_nodes(node: ParseNode) -> list[ParseNode]:
     """Return the parse tree nodes of the operators in a branch of ``fork``."""
     first, *piped = get_child_rules(node)
     return [first, *(get_child_rules(each)[0] for each in piped)]
 
 
-def _parse_fork(node: Any) -> list[ir.Operator]:
+def _parse_fork(node: ParseNode) -> list[ir.Operator]:
     return build_operators_of_selected_result(
         node, [_parse_fork_branch(fork) for fork in list_nodes_by_rule(node, "ForkOperatorFork")]
     )
 
 
-def _parse_fork_branch(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
-    nodes = _get_branch_operator_nodes(get_child_rules(fork)[-1])
-    names = list_nodes_by_rule(fork, "ForkOperatorExpressionName") or [
+def _parse_fork_branch(fork_node: ParseNode) -> NamedResult:
+    nodes = _get_branch_operator_nodes(get_child_rules(fork_node)[-1])
+    names = list_nodes_by_rule(fork_node, "ForkOperatorExpressionName") or [
         each for each in nodes[-1:] if list_nodes_by_rule(each, "AsOperator")
     ]
     name = reader.find_names(names[0])[-1] if names else ""
     return name, lambda: list(reader.lower_operators(nodes))
 
 
-def _parse_facet(node: Any) -> list[ir.Operator]:
-    results: list[tuple[str, Callable[[], Sequence[ir.Operator]]]] = []
+def _parse_facet(node: ParseNode) -> list[ir.Operator]:
+    results: list[NamedResult] = []
     columns = []
     for child in get_child_rules(node):
         kind = get_rule_name(child)
@@ -132,7 +140,7 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
         results.append(("", functools.partial(reader.lower_operators, nodes)))
     for column in columns:
         if not isinstance(column, ir.ColumnRef):
-            raise semantic_error("facet by requires names of columns", position=get_source_position(node))
+            raise semantic_error("facet by requires names of columns", position=get_line_and_column(node))
         results.append(("", functools.partial(_build_facet_operators, column)))
     return build_operators_of_selected_result(node, results)
 
@@ -142,20 +150,22 @@ def _build_facet_operators(column: ir.ColumnRef) -> list[ir.Operator]:
     return [ir.Summarize((count,), (ir.NamedExpr(column),))]
 
 
-def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.Operator]:
+def parse_preview(
+    node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
+) -> list[ir.Operator]:
     """Convert the plugin call ``preview(number)`` to two results: the first rows, and the number of all rows."""
     number = reader.lower_expr(arguments[0]) if len(arguments) == 1 else None
-    if clause is not None or not isinstance(number, ir.Literal) or not isinstance(number.value, int):
+    if schema_clause is not None or not isinstance(number, ir.Literal) or not isinstance(number.value, int):
         raise semantic_error(
             "evaluate preview() requires one argument, the number of rows as a whole number, and accepts no schema",
             inner="SEM0219",
-            position=get_source_position(node),
+            position=get_line_and_column(node),
         )
     limit = max(number.value, 0)
     return build_operators_of_selected_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``fork``, ``facet`` and the plugin ``preview`` to the KQL translator library."""
     add_operator("ForkOperator", _parse_fork)
     add_operator("FacetByOperator", _parse_facet)

@@ -9,7 +9,7 @@ from duckdb_kql import ir, lower, schema
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import PipelineOperator
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+from emulators.kusto.extensions.tree import IrNode, ParseNode, get_child_rules, get_rule_name
 
 SUPPORTED: tuple[str, ...] = ("where * has, contains, startswith, endswith, ...",)
 
@@ -40,23 +40,25 @@ class StarCondition(ir.Expr):
         return condition
 
 
-def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
-    """Return a copy of an expression with ``replace`` applied to each node; ``replace`` may return the same node."""
+def replace_nodes(root: IrNode, replace_node: Callable[[ir.Expr], ir.Expr]) -> IrNode:
+    """Return a copy of an expression with ``replace_node`` applied to each node; it may return the same node."""
     if isinstance(root, tuple):
-        return tuple(replace_nodes(each, replace) for each in root)
+        return tuple(replace_nodes(each, replace_node) for each in root)
     if not isinstance(root, ir.Expr | ir.NamedExpr | ir.PathStep):
         return root
-    replaced = replace(root) if isinstance(root, ir.Expr) else root
+    replaced = replace_node(root) if isinstance(root, ir.Expr) else root
     if replaced is not root:
         return replaced
     node: Any = root
     fields = {each.name: getattr(node, each.name) for each in dataclasses.fields(node) if each.init}
-    changed = {name: new for name, old in fields.items() if (new := replace_nodes(old, replace)) is not old}
+    changed = {name: new for name, old in fields.items() if (new := replace_nodes(old, replace_node)) is not old}
     return dataclasses.replace(node, **changed) if changed else node
 
 
-def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_expression(node: Any) -> ir.Expr:
+def _patch_expressions_for_star_conditions(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_expression(node: ParseNode) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "StringStarOperatorExpression":
             return library_function(node)
@@ -68,7 +70,7 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
     return convert_expression
 
 
-def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_let_references_to_expand_stars(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         resolved = library_function(op, input_columns)
         if isinstance(resolved, PipelineOperator):
@@ -91,7 +93,7 @@ def _expand_stars_in_where(where: ir.Where, expand_star: Callable[[ir.Expr], ir.
     return where if predicate is where.predicate else ir.Where(predicate)
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add conditions over all columns to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
-    replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)
+    replace_attribute(lower, "_lower_expr", _patch_expressions_for_star_conditions)
+    replace_attribute(schema, "resolve_let_refs", _patch_let_references_to_expand_stars)

@@ -12,7 +12,8 @@ from typing import Any
 from duckdb_kql import ir
 
 from emulators.kusto.extensions.known_types import infer_type
-from emulators.kusto.extensions.language import read_kql_function_descriptions
+from emulators.kusto.extensions.language import FunctionKind, read_kql_function_descriptions
+from emulators.kusto.extensions.sql import KustoType
 
 NUMBERS = frozenset({"int", "long", "real", "decimal"})
 DYNAMICS = frozenset({"dynamic", "array", "bag"})
@@ -53,18 +54,19 @@ _CUSTOM_RESULTS = {name: kind for kind, names in _CUSTOM.items() for name in nam
 """Types of results for which the language service has a rule of its own."""
 
 type Signature = Mapping[str, Any]
-type Parameters = Sequence[Mapping[str, Any]]
-type Types = Sequence[str | None]
+type SignatureParameters = Sequence[Mapping[str, Any]]
+type ArgumentTypes = Sequence[KustoType | None]
+"""Kusto type of each argument of a call; None for an unknown type."""
 
 
-def find_signatures(kind: str, function: str) -> Sequence[Signature]:
+def find_signatures(function_kind: FunctionKind, function_name: str) -> Sequence[Signature]:
     """Return the signatures of a function; empty if the language service does not know the function.
 
     Args:
-        kind: ``functions`` or ``aggregates``.
-        function: name of the function.
+        function_kind: ``functions`` or ``aggregates``.
+        function_name: name of the function.
     """
-    symbol = read_kql_function_descriptions(kind).get(function)
+    symbol = read_kql_function_descriptions(function_kind).get(function_name)
     return () if symbol is None else symbol["signatures"]
 
 
@@ -81,7 +83,7 @@ class DynamicLiteral(ir.FunctionCall):
     form: str = "array"
 
 
-def infer_static_type(expr: ir.Expr) -> str | None:
+def infer_static_type(expr: ir.Expr) -> KustoType | None:
     """Return the Kusto type of an expression; None if the type is unknown.
 
     Unlike `infer_type`, this function also uses the signatures of functions and the types of operands. The type is
@@ -106,7 +108,7 @@ def infer_static_type(expr: ir.Expr) -> str | None:
     return found or infer_type(expr)
 
 
-def _infer_arithmetic_type(expr: ir.BinaryOp) -> str | None:
+def _infer_arithmetic_type(expr: ir.BinaryOp) -> KustoType | None:
     left, right = infer_static_type(expr.left), infer_static_type(expr.right)
     if left in NUMBERS and right in NUMBERS:
         return "long" if left == right == "int" else _find_widest_number_type((left, right))
@@ -115,19 +117,21 @@ def _infer_arithmetic_type(expr: ir.BinaryOp) -> str | None:
     return None
 
 
-def _infer_temporal_arithmetic_type(op: str, left_type: str | None, right_type: str | None) -> str | None:
+def _infer_temporal_arithmetic_type(
+    operator: str, left_type: KustoType | None, right_type: KustoType | None
+) -> KustoType | None:
     if left_type is None or right_type is None:
         return None
     if left_type == right_type:
-        return {"-": "timespan", "/": "real"}.get(op, left_type)
+        return {"-": "timespan", "/": "real"}.get(operator, left_type)
     return "datetime" if "datetime" in (left_type, right_type) else "timespan"
 
 
-def _find_widest_number_type(types: Types) -> str | None:
+def _find_widest_number_type(types: ArgumentTypes) -> KustoType | None:
     return max((str(each) for each in types), key=_WIDTH.index) if all(each in NUMBERS for each in types) else None
 
 
-def _infer_call_type(call: ir.FunctionCall) -> str | None:
+def _infer_call_type(call: ir.FunctionCall) -> KustoType | None:
     types = [infer_static_type(arg) for arg in call.args]
     signatures = find_signatures("functions", call.name)
     results = [
@@ -140,12 +144,12 @@ def _infer_call_type(call: ir.FunctionCall) -> str | None:
     return results[0]
 
 
-def _find_result_type(name: str, signature: Signature, types: Types) -> str | None:
+def _find_result_type(function_name: str, signature: Signature, types: ArgumentTypes) -> KustoType | None:
     returned = str(signature["returns"])
     if not returned.startswith("="):
         return None if returned == "unknown" else returned
     if returned == "=custom":
-        return _CUSTOM_RESULTS.get(name)
+        return _CUSTOM_RESULTS.get(function_name)
     if returned == "=parameter0_array":
         return "array"
     if returned == "=parameter0" and types:
@@ -155,43 +159,45 @@ def _find_result_type(name: str, signature: Signature, types: Types) -> str | No
     return _find_common_type(types) if returned in ("=widest", "=common") else None
 
 
-def _find_common_type(types: Types) -> str | None:
+def _find_common_type(types: ArgumentTypes) -> KustoType | None:
     return types[-1] if len(set(types)) == 1 else _find_widest_number_type(types)
 
 
-def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
+def accepts_argument_types(parameters: SignatureParameters, types: ArgumentTypes) -> bool:
     """Return whether a signature accepts arguments of these types; every parameter accepts an unknown type."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
     return any(_accepts_all_types(each, types) for each in iterate_possible_parameter_lists(parameters, len(types)))
 
 
-def iterate_possible_parameter_lists(parameters: Parameters, count: int) -> Iterator[Parameters]:
-    """Yield each list of parameters that a call with ``count`` arguments may have.
+def iterate_possible_parameter_lists(
+    parameters: SignatureParameters, argument_count: int
+) -> Iterator[SignatureParameters]:
+    """Yield each list of parameters that a call with ``argument_count`` arguments may have.
 
     Repeatable parameters are repeated as a group, for instance the pairs of ``case``. They come before the other
     parameters, or are the last parameter.
     """
     group = [each for each in parameters if each.get("most", 1) > 1]
     if not group or parameters[0] is not group[0]:
-        listed = [*parameters, *(group * (count - len(parameters)))]
-        if count <= len(listed):
-            yield listed[:count]
+        listed = [*parameters, *(group * (argument_count - len(parameters)))]
+        if argument_count <= len(listed):
+            yield listed[:argument_count]
         return
     rest = parameters[len(group) :]
     for extra in range(sum(each.get("least", 1) for each in rest), len(rest) + 1):
-        if (count - extra) % len(group) == 0:
-            yield [*(group * ((count - extra) // len(group))), *rest[:extra]]
+        if (argument_count - extra) % len(group) == 0:
+            yield [*(group * ((argument_count - extra) // len(group))), *rest[:extra]]
 
 
-def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
+def _accepts_all_types(parameters: SignatureParameters, types: ArgumentTypes) -> bool:
     return all(
         kind is None or kind == "null" or _accepts_type(parameter["types"], kind)
         for parameter, kind in zip(parameters, types, strict=True)
     )
 
 
-def list_conflicting_types(parameters: Parameters, types: Types) -> Types:
+def list_conflicting_types(parameters: SignatureParameters, types: ArgumentTypes) -> ArgumentTypes:
     """Return the types of arguments that must have one common type but do not; empty if the types are compatible.
 
     All types of numbers are compatible. A dynamic value is compatible with every type if its parameter also accepts
@@ -206,7 +212,7 @@ def list_conflicting_types(parameters: Parameters, types: Types) -> Types:
     return sorted(map(str, kinds)) if len(kinds) > 1 and not kinds <= NUMBERS else []
 
 
-def _accepts_type(declared: str | Sequence[str], kind: str) -> bool:
-    if isinstance(declared, str):
-        return declared not in _ACCEPTED or kind in _ACCEPTED[declared]
-    return any(kind in _PROMOTED.get(each, {each}) for each in declared)
+def _accepts_type(declared_types: str | Sequence[str], argument_type: KustoType) -> bool:
+    if isinstance(declared_types, str):
+        return declared_types not in _ACCEPTED or argument_type in _ACCEPTED[declared_types]
+    return any(argument_type in _PROMOTED.get(each, {each}) for each in declared_types)

@@ -15,7 +15,7 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
     render_text_argument,
 )
-from emulators.kusto.extensions.sql import quote_text, render_expression, render_with_arguments_evaluated_once
+from emulators.kusto.extensions.sql import Sql, quote_text, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.library_errors import RUNAWAY
 
@@ -112,7 +112,7 @@ def _install_string_functions() -> None:
     add_template_function("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
     add_template_function("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
     add_template_function("url_encode_component", "kql_url({0})", 1)
-    writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all(writer.SPECIAL_FORMS["extract_all"])
+    writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all_for_group_names(writer.SPECIAL_FORMS["extract_all"])
     add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
     add_custom_function("split", (2, 3), _render_split_call)
     add_function_that_reuses_arguments("translate", (3,), _render_translate)
@@ -127,7 +127,7 @@ def _install_string_functions() -> None:
     add_custom_function("strcat_array", (2,), _render_strcat_array)
 
 
-def _render_text_from_code_points(call: ir.FunctionCall) -> str:
+def _render_text_from_code_points(call: ir.FunctionCall) -> Sql:
     """Return SQL that builds a text from code points; each argument is a number or an array of numbers."""
     lists = [
         f"CASE WHEN json_type({json}) = 'ARRAY' THEN CAST({json} AS INTEGER[]) ELSE [CAST({json} AS INTEGER)] END"
@@ -136,7 +136,7 @@ def _render_text_from_code_points(call: ir.FunctionCall) -> str:
     return f"array_to_string(list_transform(flatten([{', '.join(lists)}]), lambda _c: chr(_c)), '')"
 
 
-def _render_strcat_array(call: ir.FunctionCall) -> str:
+def _render_strcat_array(call: ir.FunctionCall) -> Sql:
     """Return SQL that joins an array's elements.
 
     DuckDB's ``array_to_string`` can only be used if the delimiter is a constant.
@@ -158,30 +158,30 @@ def _render_strcat_array(call: ir.FunctionCall) -> str:
 _ELEMENTS = "list_transform(TRY_CAST({json} AS JSON[]), lambda _sa: coalesce(_sa ->> '$', ''))"
 
 
-def _render_array_join_or_text(json: str, joined: str) -> str:
-    found = joined.replace("{json}", json)
-    return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {found} ELSE coalesce({json} ->> '$', '') END"
+def _render_array_join_or_text(json_value: Sql, join_template: Sql) -> Sql:
+    found = join_template.replace("{json}", json_value)
+    return f"CASE WHEN json_type({json_value}) = 'ARRAY' THEN {found} ELSE coalesce({json_value} ->> '$', '') END"
 
 
-def _render_indexof(call: ir.FunctionCall) -> str:
+def _render_indexof(call: ir.FunctionCall) -> Sql:
     texts = [render_text_argument(arg) for arg in call.args[:2]]
     has_limits = len(call.args) == 5 and not _is_unlimited_length(call.args[3])  # noqa: PLR2004
     render = _render_position_within_length if has_limits else _render_text_position
     return render_with_arguments_evaluated_once([*texts, *map(render_expression, call.args[2:])], render)
 
 
-def _render_position_within_length(text: str, match: str, start: str, length: str, occurrence: str) -> str:
+def _render_position_within_length(text: Sql, substring: Sql, start: Sql, length: Sql, occurrence: Sql) -> Sql:
     """Return SQL for the index of the n-th occurrence of a substring.
 
     Each occurrence must be within ``length`` characters after the previous occurrence.
     """
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
-    found = f"position({match} IN substr({text}, _p + 2, {length}))"
+    found = f"position({substring} IN substr({text}, _p + 2, {length}))"
     step = f"CASE WHEN _p < -1 OR {found} = 0 THEN CAST(-2 AS BIGINT) ELSE _p + {found} END"
     turns = f"range(0, least({occurrence}, length({text}) + 1))"
     last = f"list_reduce(list_prepend(CAST(({first}) - 1 AS BIGINT), {turns}), lambda _p, _n: {step})"
     return (
-        f"CASE WHEN {length} < 0 THEN {_render_text_position(text, match, start, length, occurrence)} "
+        f"CASE WHEN {length} < 0 THEN {_render_text_position(text, substring, start, length, occurrence)} "
         f"WHEN ({first}) < 0 OR {occurrence} < 0 THEN NULL WHEN {occurrence} = 0 THEN -1 ELSE greatest({last}, -1) END"
     )
 
@@ -190,22 +190,26 @@ def _is_unlimited_length(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == -1
 
 
-def _render_text_position(text: str, match: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+def _render_text_position(
+    text: Sql, substring: Sql, start: Sql = "0", length: Sql = "-1", occurrence: Sql = "1"
+) -> Sql:
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
     size = f"CASE WHEN {length} < 0 THEN length({text}) ELSE {length} END"
     part = f"substr({text}, ({first}) + 1, {size})"
     if occurrence == "1":
-        found = f"position({match} IN {part}) - 1"
+        found = f"position({substring} IN {part}) - 1"
     else:
-        starts = f"range(0, length({part}) - length({match}) + 1)"
-        hits = f"list_filter({starts}, lambda _i: substr({part}, _i + 1, length({match})) = {match})"
+        starts = f"range(0, length({part}) - length({substring}) + 1)"
+        hits = f"list_filter({starts}, lambda _i: substr({part}, _i + 1, length({substring})) = {substring})"
         found = f"coalesce({hits}[{occurrence}], -1)"
     at = f"list_transform([CAST({found} AS BIGINT)], lambda _f: CASE WHEN _f < 0 THEN -1 ELSE _f + ({first}) END)[1]"
     return f"CASE WHEN ({first}) < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {at} END"
 
 
-def _patch_extract_all(library_function: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
-    def render_extract_all(call: ir.FunctionCall) -> str:
+def _patch_extract_all_for_group_names(
+    library_function: Callable[[ir.FunctionCall], Sql],
+) -> Callable[[ir.FunctionCall], Sql]:
+    def render_extract_all(call: ir.FunctionCall) -> Sql:
         if len(call.args) == 3:  # noqa: PLR2004
             pattern, groups, text = call.args
             call = ir.FunctionCall(call.name, (pattern, _convert_group_names_to_numbers(pattern, groups), text))
@@ -230,7 +234,7 @@ def _convert_group_names_to_numbers(pattern: ir.Expr, groups: ir.Expr) -> ir.Exp
     return ir.Literal(json.dumps(numbered), "dynamic")
 
 
-def _render_split_call(call: ir.FunctionCall) -> str:
+def _render_split_call(call: ir.FunctionCall) -> Sql:
     parts = f"str_split({render_text_argument(call.args[0])}, {render_expression(call.args[1])})"
     if len(call.args) == 2:  # noqa: PLR2004
         return f"to_json({parts})"
@@ -243,19 +247,19 @@ def _render_split_call(call: ir.FunctionCall) -> str:
     )
 
 
-def _render_translate(search: str, replacement: str, source: str) -> str:
+def _render_translate(searched_characters: Sql, replacement: Sql, source: Sql) -> Sql:
     # The last character of a short list of replacements is repeated; an empty list deletes.
     padded = (
-        f"rpad({replacement}, CAST(greatest(length({search}), length({replacement})) AS INTEGER), "
+        f"rpad({replacement}, CAST(greatest(length({searched_characters}), length({replacement})) AS INTEGER), "
         f"right({replacement}, 1))"
     )
     return (
-        f"CASE WHEN {replacement} = '' THEN translate({source}, {search}, '') ELSE translate({source}, "
-        f"{search}, {padded}) END"
+        f"CASE WHEN {replacement} = '' THEN translate({source}, {searched_characters}, '') ELSE translate({source}, "
+        f"{searched_characters}, {padded}) END"
     )
 
 
-def _render_replace_strings(call: ir.FunctionCall) -> str:
+def _render_replace_strings(call: ir.FunctionCall) -> Sql:
     text, *lists = call.args
     texts = [
         f"list_transform(CAST(to_json({render_expression(each)}) AS JSON[]), lambda _t: CASE WHEN json_type(_t) = "
@@ -268,7 +272,7 @@ def _render_replace_strings(call: ir.FunctionCall) -> str:
     )
 
 
-def _render_strrep(call: ir.FunctionCall) -> str:
+def _render_strrep(call: ir.FunctionCall) -> Sql:
     # A list of parts would need the memory of the text a second time.
     value = render_text_argument(call.args[0])
     delimiter = render_text_argument(call.args[2]) if len(call.args) > 2 else ""  # noqa: PLR2004
@@ -280,13 +284,13 @@ def _render_strrep(call: ir.FunctionCall) -> str:
     )
 
 
-def _render_parse_urlquery(call: ir.FunctionCall) -> str:
+def _render_parse_urlquery(call: ir.FunctionCall) -> Sql:
     url = ir.FunctionCall("strcat", (ir.Literal("a://b?", "string"), call.args[0]))
     parsed = render_expression(ir.FunctionCall("parse_url", (url,)))
     return f"json_object('Query Parameters', json_extract({parsed}, '$.\"Query Parameters\"'))"
 
 
-def _render_has_any_index(call: ir.FunctionCall) -> str:
+def _render_has_any_index(call: ir.FunctionCall) -> Sql:
     from duckdb_kql.translate.functions import term_match_sql  # noqa: PLC0415
 
     words = f"CAST(to_json({render_expression(call.args[1])}) AS VARCHAR[])"
@@ -334,8 +338,8 @@ def _install_ipv4_functions() -> None:
     )
 
 
-def _render_ipv4_comparison(left: str, right: str, prefix: str = "32") -> str:
-    return f"kql_ip_order({left}, {right}, CAST({prefix} AS INTEGER))"
+def _render_ipv4_comparison(left: Sql, right: Sql, prefix_length: Sql = "32") -> Sql:
+    return f"kql_ip_order({left}, {right}, CAST({prefix_length} AS INTEGER))"
 
 
 MAX_TEXT_BYTES = 16_777_216
@@ -358,28 +362,28 @@ def _install_text_size_checks() -> None:
 
 
 def _add_text_size_check(
-    name: str, join: str, library_function: Callable[[ir.FunctionCall], str]
-) -> Callable[[ir.FunctionCall], str]:
-    failure = render_error(RUNAWAY, f"{name}() would create a text of more than {MAX_TEXT_BYTES} bytes")
+    function_name: str, sql_function: str, library_function: Callable[[ir.FunctionCall], Sql]
+) -> Callable[[ir.FunctionCall], Sql]:
+    failure = render_error(RUNAWAY, f"{function_name}() would create a text of more than {MAX_TEXT_BYTES} bytes")
 
-    def render_call(call: ir.FunctionCall) -> str:
+    def render_call_sql(call: ir.FunctionCall) -> Sql:
         if all(map(_has_short_string_form, call.args)):
             return library_function(call)
         texts = [str(translate.render_kql_tostring(each)) for each in call.args]
         sizes = {i: _render_string_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
         bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_string_form(each)]
 
-        def render_call_with_size_check(*names: str) -> str:
+        def render_call_with_size_check(*argument_names: Sql) -> Sql:
             parts = texts.copy()
-            for i, bound_name in zip(bound, names, strict=True):
+            for i, bound_name in zip(bound, argument_names, strict=True):
                 parts[i] = bound_name
-            total = " + ".join([*filter(None, sizes.values()), *(f"strlen({each})" for each in names)])
-            joined = f"{join}({', '.join(parts)})"
+            total = " + ".join([*filter(None, sizes.values()), *(f"strlen({each})" for each in argument_names)])
+            joined = f"{sql_function}({', '.join(parts)})"
             return f"CASE WHEN {total} > {MAX_TEXT_BYTES} THEN {failure} ELSE {joined} END" if total else joined
 
         return render_with_arguments_evaluated_once([texts[i] for i in bound], render_call_with_size_check)
 
-    return render_call
+    return render_call_sql
 
 
 def _has_short_string_form(expr: ir.Expr) -> bool:
@@ -389,7 +393,7 @@ def _has_short_string_form(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 
-def _render_string_size(column: ir.ColumnRef) -> str:
+def _render_string_size(column: ir.ColumnRef) -> Sql:
     """Return SQL for the size in bytes of a column's string form; empty if values of its type are always short.
 
     The caller compares the sum of the sizes with MAX_TEXT_BYTES, and ignores values that are always short.
@@ -407,7 +411,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add functions over strings and IPv4 addresses, and the size limit, to the KQL translator library."""
     _install_string_functions()
     _install_ipv4_functions()

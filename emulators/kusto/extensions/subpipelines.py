@@ -9,7 +9,6 @@ The module also replaces the SQL of ``mv-expand x to typeof(string)`` by faster 
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from duckdb_kql import ir, schema, translate
 
@@ -17,6 +16,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grouped_pipeline import (
     GroupedOperator,
     GroupedRows,
+    PipelineSql,
     create_group_column_name,
     create_subquery_name,
     parse_nested_pipeline,
@@ -24,8 +24,15 @@ from emulators.kusto.extensions.grouped_pipeline import (
 )
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import add_operator
-from emulators.kusto.extensions.sql import quote_name, quote_text
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, iterate_nodes
+from emulators.kusto.extensions.sql import Sql, quote_name, quote_text
+from emulators.kusto.extensions.tree import (
+    IrNode,
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    iterate_nodes,
+)
 
 MAX_PARTITIONS = 64
 """Maximum number of distinct values of the partition column, as in Kusto."""
@@ -43,7 +50,7 @@ class PartitionWithSource(GroupedOperator):
     column: str
     key: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the result rows of the subquery for all values."""
         if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
@@ -61,7 +68,7 @@ class PartitionWithSource(GroupedOperator):
         crossed = f"SELECT s.*, k.{key} FROM ({translate.to_sql(source, known)}) AS s CROSS JOIN ({keys}) AS k"  # noqa: S608
         return f"WITH {rows} AS ({crossed}) SELECT {', '.join(map(quote_name, own))} FROM ({nested})"  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the subquery."""
         del input_columns
         return list(schema.output_columns(self.body, writer.nested_schema()))
@@ -81,22 +88,22 @@ class PartitionWithSource(GroupedOperator):
         return ir.Query(self.body.source, operators)
 
 
-def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> ir.Operator:
+def parse_partition_with_source(node: ParseNode, column: ir.ColumnRef, body_node: ParseNode) -> ir.Operator:
     """Convert the parse tree of a ``partition`` with a subquery in braces to a query operator.
 
     Args:
         node: parse tree node of the operator.
         column: partition column; the subquery runs once for each of its distinct values.
-        body: parse tree node of the braces.
+        body_node: parse tree node of the braces.
 
     Raises:
         QueryError: the source of the subquery depends on the current value of the column.
     """
     key = f"partition key {node.start.start}"
-    query = reader.lower_query_node(get_child_rules(body)[0])
+    query = reader.lower_query_node(get_child_rules(body_node)[0])
     if any(_is_toscalar_of_column(each, column.name) for each in iterate_nodes(query.source)):
         raise unsupported_error(
-            "partition with toscalar() in the source of its subquery", position=get_source_position(body)
+            "partition with toscalar() in the source of its subquery", position=get_line_and_column(body_node)
         )
     operators = [
         _replace_matching_nodes(operator, lambda node: _is_toscalar_of_column(node, column.name), ir.ColumnRef(key))
@@ -105,26 +112,28 @@ def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> i
     return PartitionWithSource(ir.Query(query.source, operators), column.name, key)
 
 
-def _is_toscalar_of_column(node: Any, column: str) -> bool:
+def _is_toscalar_of_column(node: IrNode, column_name: str) -> bool:
     """Return whether a node is ``toscalar(column)``, which the library cannot resolve to the current value."""
     if not isinstance(node, ir.ToScalar) or node.query.operators:
         return False
     source = node.query.source
     if isinstance(source, ir.TableRef):
-        return source.name == column and source.database is None
-    return isinstance(source, ir.PrintSource) and [each.expr for each in source.expressions] == [ir.ColumnRef(column)]
+        return source.name == column_name and source.database is None
+    return isinstance(source, ir.PrintSource) and [each.expr for each in source.expressions] == [
+        ir.ColumnRef(column_name)
+    ]
 
 
-def _replace_matching_nodes(node: Any, matches: Callable[[Any], bool], replacement: ir.Expr) -> Any:
+def _replace_matching_nodes(node: IrNode, is_matching: Callable[[IrNode], bool], replacement: ir.Expr) -> IrNode:
     """Return a copy of a node in which each matching node is replaced; subqueries remain unchanged."""
-    if matches(node):
+    if is_matching(node):
         return replacement
     if isinstance(node, tuple | list):
-        return type(node)(_replace_matching_nodes(each, matches, replacement) for each in node)
+        return type(node)(_replace_matching_nodes(each, is_matching, replacement) for each in node)
     if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
         return node
     parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node) if field.init}
-    changed = {name: _replace_matching_nodes(part, matches, replacement) for name, part in parts.items()}
+    changed = {name: _replace_matching_nodes(part, is_matching, replacement) for name, part in parts.items()}
     return dataclasses.replace(node, **changed)
 
 
@@ -151,7 +160,7 @@ class MvApply(GroupedOperator):
     computed: tuple[ir.NamedExpr, ...]
     expansion: ir.MvExpand
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that joins each result row of the pipeline with its input row."""
         count = self._render_count_of_matching_strings(input_sql, input_columns)
         if count is not None:
@@ -171,7 +180,7 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
-    def _render_count_of_matching_strings(self, input_sql: str, input_columns: list[str]) -> str | None:
+    def _render_count_of_matching_strings(self, input_sql: Sql, input_columns: list[str]) -> Sql | None:
         """Render SQL that counts the strings in an array that satisfy the conditions of the pipeline.
 
         None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
@@ -191,7 +200,7 @@ class MvApply(GroupedOperator):
         (name,) = self._infer_pipeline_columns(input_columns)
         values = {name: f"coalesce(len({found}), 0) AS {translate.quote_ident(name)}"}
         selected = ", ".join(
-            values.get(each, translate.quote_ident(each)) for each in self.infer_columns(input_columns)
+            values.get(each, translate.quote_ident(each)) for each in self.infer_output_columns(input_columns)
         )
         rows = (
             f"({translate.render_operator(ir.Extend(self.computed), input_sql, input_columns)})"
@@ -200,7 +209,7 @@ class MvApply(GroupedOperator):
         )
         return f"SELECT {selected} FROM {rows}"  # noqa: S608  quoted names, rendered expressions
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input that are not expanded, followed by the columns of the pipeline."""
         own, retained = self._infer_pipeline_columns(input_columns), self._list_retained_columns(input_columns)
         return [*retained, *(name for name in own if name not in retained)]
@@ -210,7 +219,7 @@ class MvApply(GroupedOperator):
         source = ir.CommandSource("", tuple(input_columns), "")
         return list(schema.output_columns(ir.Query(source, operators), None))
 
-    def _render_nested_pipeline(self, groups: GroupedRows) -> tuple[str, list[str]]:
+    def _render_nested_pipeline(self, groups: GroupedRows) -> PipelineSql:
         return render_pipeline_per_group(groups, self._build_expansion_operators(), self.body)
 
     def _build_expansion_operators(self) -> list[ir.Operator]:
@@ -243,11 +252,11 @@ def _install_mv_apply() -> None:
     add_operator("MvapplyOperator", _parse_mv_apply)
 
 
-def _parse_mv_apply(node: Any) -> ir.Operator:
+def _parse_mv_apply(node: ParseNode) -> ir.Operator:
     parts = get_child_rules(node)
     expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
-        raise unsupported_error("the clause `id` of mv-apply", position=get_source_position(node))
+        raise unsupported_error("the clause `id` of mv-apply", position=get_line_and_column(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
     return MvApply(parse_nested_pipeline(parts[-1]), computed.expressions, expansion)
@@ -263,7 +272,7 @@ class PartitionOperator(GroupedOperator):
 
     column: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the result rows of the pipeline for all groups."""
         if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
@@ -273,7 +282,7 @@ class PartitionOperator(GroupedOperator):
         selected = ", ".join(map(translate.quote_ident, own))
         return f"WITH {rows} AS (SELECT *, {key} FROM {input_sql}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the pipeline."""
         return list(
             schema.output_columns(ir.Query(ir.CommandSource("", tuple(input_columns), ""), self.body.operators), None)
@@ -285,35 +294,37 @@ def _install_partition() -> None:
     add_operator("PartitionOperator", _parse_partition)
 
 
-def _parse_partition(node: Any) -> ir.Operator:
+def _parse_partition(node: ParseNode) -> ir.Operator:
     *parameters, by, body = get_child_rules(node)
     for parameter in parameters:
         _check_partition_hint(parameter)
     column = reader.lower_expr(by)
     if not isinstance(column, ir.ColumnRef):
-        raise semantic_error("partition by requires the name of a column", position=get_source_position(by))
+        raise semantic_error("partition by requires the name of a column", position=get_line_and_column(by))
     if get_rule_name(body) == "PartitionOperatorFullExpressionBody":
         return parse_partition_with_source(node, column, body)
     if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
         raise unsupported_error(
-            "partition with a body outside of parentheses or braces", position=get_source_position(body)
+            "partition with a body outside of parentheses or braces", position=get_line_and_column(body)
         )
     return PartitionOperator(parse_nested_pipeline(get_child_rules(body)[0]), column.name)
 
 
-def _check_partition_hint(node: Any) -> None:
+def _check_partition_hint(node: ParseNode) -> None:
     name, _, value = node.getText().partition("=")
     if name not in _HINTS or (name == "hint.strategy" and value not in _STRATEGIES):
-        raise unsupported_error(f"partition {node.getText()[:100]}", position=get_source_position(node))
+        raise unsupported_error(f"partition {node.getText()[:100]}", position=get_line_and_column(node))
 
 
 def _install_faster_mv_expand() -> None:
     """Make ``mv-expand x to typeof(string)`` faster; the library's SQL would build JSON and parse it again."""
-    replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_unnest)
+    replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_for_strings)
 
 
-def _patch_mv_expand_unnest(library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
-    def render_unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+def _patch_mv_expand_for_strings(
+    library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], Sql],
+) -> Callable[[ir.MvExpand, ir.MvExpandTarget], Sql]:
+    def render_unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> Sql:
         if target.to_type != "string":
             return library_function(op, target)
         name = translate.quote_ident(target.name or target.column)
@@ -322,7 +333,7 @@ def _patch_mv_expand_unnest(library_function: Callable[[ir.MvExpand, ir.MvExpand
     return render_unnest
 
 
-def _render_array_elements_as_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+def _render_array_elements_as_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> Sql:
     column = translate.quote_ident(target.column)
     elements = writer.mv_expand_elements(op, target)
     limit = None if op.limit is None else max(op.limit, 0)
@@ -336,7 +347,7 @@ def _render_array_elements_as_texts(op: ir.MvExpand, target: ir.MvExpandTarget) 
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add ``mv-apply``, ``partition`` and ``mv-expand x to typeof(string)`` to the KQL translator library."""
     _install_mv_apply()
     _install_partition()

@@ -9,10 +9,16 @@ from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, unwrap_operator_node
+from emulators.kusto.extensions.pipeline import ExpressionReplacer, PipelineOperator, add_operator, unwrap_operator_node
 from emulators.kusto.extensions.several_results import EndOfResult
-from emulators.kusto.extensions.sql import quote_text
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
+from emulators.kusto.extensions.sql import Sql, quote_text
+from emulators.kusto.extensions.tree import (
+    ParseNode,
+    get_child_rules,
+    get_line_and_column,
+    get_rule_name,
+    list_nodes_by_rule,
+)
 
 SUPPORTED: tuple[str, ...] = (
     "project-keep",
@@ -89,21 +95,21 @@ class SelectColumns(PipelineOperator):
     patterns: tuple[ColumnPattern, ...]
     mode: str
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that selects the columns by name."""
-        selected = self.infer_columns(input_columns)
+        selected = self.infer_output_columns(input_columns)
         if not selected:
             raise unsupported_error("a query result without columns")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Render the operator as SQL that selects columns by pattern, because the input columns are unknown."""
         if self.mode == "reorder":
             raise unsupported_error("project-reorder", "the columns of the operator's input depend on the data")
         tests = " OR ".join(f"regexp_full_match(_c, {quote_text(pattern.to_regex())})" for pattern in self.patterns)
         return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {input_sql}"  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the selected columns, in the order that the operator defines."""
         named: list[str] = []
         for pattern in self.patterns:
@@ -125,18 +131,18 @@ class TakeRows(PipelineOperator):
     keys: tuple[ir.SortKey, ...] = ()
     random: bool = False
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the first rows, or random rows for ``sample``."""
         del input_columns
-        return self.render_with_unknown_columns(input_sql)
+        return self.render_with_unknown_input_columns(input_sql)
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Return SQL that yields the first rows or random rows; for a negative number, no rows, as in Kusto."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
         return f"SELECT * FROM {input_sql}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
-    def replace_expressions(self, substitute: Substitute) -> "TakeRows":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "TakeRows":
         """Return a copy of the operator with ``substitute`` applied to the sort keys and the number of rows."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
         return dataclasses.replace(self, count=resolve_let_value(substitute(self.count)), keys=keys)
@@ -152,24 +158,24 @@ class DistinctRows(PipelineOperator):
     named: ir.NamedExpr | None = None
     count: ir.Expr | None = None
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Render the operator as SQL that yields the distinct rows."""
         del input_columns
-        return self.render_with_unknown_columns(input_sql)
+        return self.render_with_unknown_input_columns(input_sql)
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Render the operator as SQL that yields distinct rows or, for ``sample-distinct``, distinct values."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {input_sql}"  # noqa: S608
-        name = translate.quote_ident(self.infer_columns([])[0])
+        name = translate.quote_ident(self.infer_output_columns([])[0])
         value = translate.render_expr(self.named.expr)
         return f"SELECT DISTINCT {value} AS {name} FROM {input_sql} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
-    def infer_columns(self, input_columns: list[str]) -> list[str]:
+    def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return all columns or, for ``sample-distinct``, the sampled column."""
         return input_columns if self.named is None else translate.naming.distinct_names([self.named])
 
-    def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
+    def replace_expressions(self, substitute: ExpressionReplacer) -> "DistinctRows":
         """Return a copy with ``substitute`` applied to the expression and the number of rows of ``sample-distinct``."""
         if self.named is None or self.count is None:
             return self
@@ -185,7 +191,7 @@ def resolve_let_value(expr: ir.Expr) -> ir.Expr:
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
-def render_row_limit(count: ir.Expr) -> str:
+def render_row_limit(count: ir.Expr) -> Sql:
     """Return the SQL that follows LIMIT for a number of rows; a negative number means 0, as in Kusto."""
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
@@ -194,17 +200,17 @@ def render_row_limit(count: ir.Expr) -> str:
     return f"greatest(coalesce(CAST({translate.render_expr(count)} AS BIGINT), 0), 0)"
 
 
-def _parse_row_count(node: Any) -> ir.Expr:
+def _parse_row_count(node: ParseNode) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
         raise semantic_error(
             "the number of rows of an operator such as take, top or sample must be an integer",
-            position=get_source_position(node),
+            position=get_line_and_column(node),
         )
     return count
 
 
-def _parse_column_patterns(node: Any) -> tuple[ColumnPattern, ...]:
+def _parse_column_patterns(node: ParseNode) -> tuple[ColumnPattern, ...]:
     found = []
     for child in get_child_rules(node):
         if get_rule_name(child) != "ProjectReorderExpression":
@@ -215,31 +221,31 @@ def _parse_column_patterns(node: Any) -> tuple[ColumnPattern, ...]:
     return tuple(found)
 
 
-def _parse_column_pattern(node: Any, order: str) -> ColumnPattern:
+def _parse_column_pattern(node: ParseNode, sort_order: str) -> ColumnPattern:
     name = reader.name_text(reader.collapse(node))
-    return ColumnPattern(node.getText() if name is None else name, order)
+    return ColumnPattern(node.getText() if name is None else name, sort_order)
 
 
-def _parse_project_keep(node: Any) -> ir.Operator:
+def _parse_project_keep(node: ParseNode) -> ir.Operator:
     return SelectColumns(_parse_column_patterns(node), "keep")
 
 
-def _parse_project_away(node: Any) -> ir.Operator:
+def _parse_project_away(node: ParseNode) -> ir.Operator:
     return SelectColumns(_parse_column_patterns(node), "away")
 
 
-def _parse_project_reorder(node: Any) -> ir.Operator:
+def _parse_project_reorder(node: ParseNode) -> ir.Operator:
     return SelectColumns(_parse_column_patterns(node), "reorder")
 
 
-def _parse_take(node: Any) -> ir.Operator:
+def _parse_take(node: ParseNode) -> ir.Operator:
     count = _parse_row_count(get_child_rules(node)[-1])
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Take(max(0, count.value))
     return TakeRows(count)
 
 
-def _parse_top(node: Any) -> ir.Operator:
+def _parse_top(node: ParseNode) -> ir.Operator:
     number, key = get_child_rules(node)[-2:]
     count, keys = _parse_row_count(number), (reader.lower_sort_key(key),)
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
@@ -247,16 +253,16 @@ def _parse_top(node: Any) -> ir.Operator:
     return TakeRows(count, keys)
 
 
-def _parse_sample(node: Any) -> ir.Operator:
+def _parse_sample(node: ParseNode) -> ir.Operator:
     return TakeRows(_parse_row_count(get_child_rules(node)[-1]), random=True)
 
 
-def _parse_sample_distinct(node: Any) -> ir.Operator:
+def _parse_sample_distinct(node: ParseNode) -> ir.Operator:
     number, column = get_child_rules(node)[-2:]
     return DistinctRows(reader.lower_named(column), _parse_row_count(number))
 
 
-def _parse_distinct(node: Any) -> ir.Operator | None:
+def _parse_distinct(node: ParseNode) -> ir.Operator | None:
     if any(get_rule_name(child) == "DistinctOperatorStarTarget" for child in get_child_rules(node)):
         return DistinctRows()
     return None
@@ -265,7 +271,7 @@ def _parse_distinct(node: Any) -> ir.Operator | None:
 def _install_as_operator() -> None:
     """Add the query operator ``as`` to the KQL translator library."""
     add_operator("AsOperator", _parse_as)
-    replace_attribute(lower, "_lower", _patch_convert_query)
+    replace_attribute(lower, "_lower", _patch_query_conversion_for_as)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,7 +284,7 @@ class NameRows(PipelineOperator):
     name: str
     offset: int
 
-    def render_with_unknown_columns(self, input_sql: str) -> str:
+    def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
         """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_sql
         raise unsupported_error(
@@ -287,13 +293,13 @@ class NameRows(PipelineOperator):
             subject="as",
         )
 
-    def render(self, input_sql: str, input_columns: list[str]) -> str:
+    def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
         """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_columns
-        return self.render_with_unknown_columns(input_sql)
+        return self.render_with_unknown_input_columns(input_sql)
 
 
-def _parse_as(node: Any) -> list[ir.Operator]:
+def _parse_as(node: ParseNode) -> list[ir.Operator]:
     name = reader.name_text(reader.collapse(get_child_rules(node)[-1]))
     root = node
     while root.parentCtx is not None:
@@ -303,7 +309,7 @@ def _parse_as(node: Any) -> list[ir.Operator]:
     return [EndOfResult(1, str(name))] if _is_last_operator_of_statement(node) else []
 
 
-def _is_last_operator_of_statement(node: Any) -> bool:
+def _is_last_operator_of_statement(node: ParseNode) -> bool:
     """Return whether an operator is the last operator of a whole query statement, not of a nested query."""
     parent = node.parentCtx
     while parent is not None and get_rule_name(parent) != "QueryStatement":
@@ -313,7 +319,7 @@ def _is_last_operator_of_statement(node: Any) -> bool:
     return parent is not None
 
 
-def find_name_given_by_as(node: Any) -> str | None:
+def find_name_given_by_as(node: ParseNode) -> str | None:
     """Return the name that ``as`` at the end of a pipeline gives to its rows; None without ``as``."""
     if node is None:
         return None
@@ -326,7 +332,7 @@ def find_name_given_by_as(node: Any) -> str | None:
     return name
 
 
-def find_operator_before(node: Any) -> Any | None:
+def find_operator_before(node: ParseNode) -> ParseNode | None:
     """Return the parse tree node that precedes an operator in its pipeline; None for the first operator."""
     child, parent = node, node.parentCtx
     while parent is not None and get_rule_name(parent) != "PipeExpression":
@@ -336,7 +342,7 @@ def find_operator_before(node: Any) -> Any | None:
     return parts[index - 1] if index else None
 
 
-def is_first_operator(node: Any) -> bool:
+def is_first_operator(node: ParseNode) -> bool:
     """Return whether an operator is the first operator of its pipeline."""
     parent = node.parentCtx
     while parent is not None and len(get_child_rules(parent)) == 1 and get_rule_name(parent) != "PipedOperator":
@@ -346,22 +352,22 @@ def is_first_operator(node: Any) -> bool:
     return bool(get_child_rules(parent)[0].start.start == node.start.start)
 
 
-def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def convert_query(*args: Any) -> ir.Query:
-        query = library_function(*args)
-        for index, operator in enumerate(query.operators):
-            if isinstance(operator, NameRows):
-                before = ir.Query(query.source, list(query.operators[:index]))
-                lets = [*query.lets, (operator.name, before)]
-                rest = list(query.operators[index + 1 :])
-                return _convert_as_to_let(ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters)))
-        return query
+def _patch_query_conversion_for_as(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_query_with_as(kql_text: str, *library_arguments: Any) -> ir.Query:
+        return _convert_as_to_let(library_function(kql_text, *library_arguments))
 
-    return convert_query
+    return convert_query_with_as
 
 
 def _convert_as_to_let(query: ir.Query) -> ir.Query:
-    return _patch_convert_query(lambda: query)()
+    """Return the query with a ``let`` statement in place of each operator ``as`` whose name the query uses."""
+    for index, operator in enumerate(query.operators):
+        if isinstance(operator, NameRows):
+            before = ir.Query(query.source, list(query.operators[:index]))
+            lets = [*query.lets, (operator.name, before)]
+            rest = list(query.operators[index + 1 :])
+            return _convert_as_to_let(ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters)))
+    return query
 
 
 _NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperatorExpression", "LetStatement"})
@@ -369,7 +375,7 @@ _NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperat
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Add the operators that select columns or rows, and the operator ``as``, to the KQL translator library."""
     _install_tabular_operators()
     _install_as_operator()

@@ -6,30 +6,36 @@ from typing import Any
 
 from duckdb_kql import ir
 
+from emulators.kusto.errors import LineAndColumn
 from emulators.kusto.extensions.library import reader
 
+type ParseNode = Any
+"""Node of the parse tree of a KQL text; the classes of the nodes are generated and untyped."""
+type IrNode = Any
+"""Part of a query in the intermediate representation: an object, or a tuple of such parts."""
 
-def get_rule_name(node: Any) -> str:
+
+def get_rule_name(node: ParseNode) -> str:
     """Return the name of the grammar rule of a parse tree node."""
     return str(reader.cls(node))
 
 
-def get_child_rules(node: Any) -> list[Any]:
+def get_child_rules(node: ParseNode) -> list[ParseNode]:
     """Return those children of a parse tree node that are grammar rules, not tokens."""
     return list(reader.rule_children(node))
 
 
-def list_nodes_by_rule(node: Any, rule_name: str) -> list[Any]:
+def list_nodes_by_rule(node: ParseNode, rule_name: str) -> list[ParseNode]:
     """Return the descendants of a node with the grammar rule ``rule_name``; do not search below a matching node."""
     return list(reader.find_all(node, rule_name))
 
 
-def get_source_position(node: Any) -> tuple[int, int]:
-    """Return line and column, both from 1, at which the text of a parse tree node starts."""
+def get_line_and_column(node: ParseNode) -> LineAndColumn:
+    """Return the line and column at which the text of a parse tree node starts."""
     return node.start.line, node.start.column + 1
 
 
-def iterate_nodes(root: Any) -> Iterator[Any]:
+def iterate_nodes(root: IrNode) -> Iterator[IrNode]:
     """Yield ``root`` and each node below it in the intermediate representation once; do not enter subqueries."""
     stack: list[Any] = [root]
     seen: set[int] = set()

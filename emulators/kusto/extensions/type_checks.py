@@ -12,7 +12,6 @@ during execution.
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from duckdb_kql import ir, lower, translate
 from duckdb_kql._state import State
@@ -20,23 +19,24 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import QueryError, semantic_error
 from emulators.kusto.extensions.known_types import bind_input_types
-from emulators.kusto.extensions.language import read_kql_function_descriptions
+from emulators.kusto.extensions.language import FunctionKind, read_kql_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.sql import DuckDbType, KustoType, Sql
 from emulators.kusto.extensions.static_types import (
     DYNAMICS as DYNAMIC_KINDS,
 )
 from emulators.kusto.extensions.static_types import (
     NUMBERS,
     TEMPORAL,
-    Parameters,
-    Types,
+    ArgumentTypes,
+    SignatureParameters,
     accepts_argument_types,
     find_signatures,
     infer_static_type,
     iterate_possible_parameter_lists,
     list_conflicting_types,
 )
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
+from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_rule_name, iterate_nodes
 from emulators.kusto.extensions.windows import WindowedOperator
 from emulators.kusto.library_errors import MARK
 
@@ -47,17 +47,17 @@ TEXTS = ("VARCHAR",)
 DYNAMICS = ("JSON",)
 
 
-def render_error(code: str, message: str) -> str:
+def render_error(error_code: str, message: str) -> Sql:
     """Return SQL that raises a query error with an inner error code and a message."""
-    return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
+    return f"error({translate.quote_string(f'{MARK}{error_code}:{message}')})"
 
 
-def add_type_guard(test: str, failure: str, sql: str) -> str:
+def add_type_guard(type_test: Sql, failure: Sql, sql: Sql) -> Sql:
     """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test counts as false."""
-    return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
+    return f"CASE WHEN {type_test} THEN {failure} ELSE {sql} END" if type_test else sql
 
 
-def render_type_test(sql: str, types: tuple[str, ...]) -> str:
+def render_type_test(sql: Sql, types: tuple[DuckDbType, ...]) -> Sql:
     """Return SQL that tests whether an expression has one of several types.
 
     If the expression is too long to be repeated, return an empty text, which means that there is no test.
@@ -68,7 +68,7 @@ def render_type_test(sql: str, types: tuple[str, ...]) -> str:
     return f"typeof({sql}) IN ({listed})" if len(types) > 1 else f"typeof({sql}) = {listed}"
 
 
-def render_number_test(sql: str) -> str:
+def render_number_test(sql: Sql) -> Sql:
     """Return SQL that tests whether an expression is a number.
 
     Return an empty text (no test) if the expression is too long.
@@ -77,12 +77,12 @@ def render_number_test(sql: str) -> str:
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
 
 
-def join_with_or(*tests: str) -> str:
+def join_tests_with_or(*tests: Sql) -> Sql:
     """Join the SQL of type tests by OR; empty tests are omitted."""
     return " OR ".join(f"({test})" for test in tests if test)
 
 
-def join_with_and(*tests: str) -> str:
+def join_tests_with_and(*tests: Sql) -> Sql:
     """Join the SQL of type tests by AND; if one test is empty (no test), return an empty text.
 
     The remaining tests are not joined, because their result would be true for more values than all tests together.
@@ -119,47 +119,55 @@ def _find_call_error(call: ir.FunctionCall) -> QueryError | None:
     return _find_signature_error("functions", name, args)
 
 
-def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> QueryError | None:
-    signatures = find_signatures(kind, name)
+def _find_signature_error(
+    function_kind: FunctionKind, function_name: str, args: Sequence[ir.Expr]
+) -> QueryError | None:
+    signatures = find_signatures(function_kind, function_name)
     if not signatures or not args or any(isinstance(arg, ir.Wildcard) for arg in args):
         return None
     types = [infer_static_type(arg) for arg in args]
     accepted = [each["parameters"] for each in signatures if accepts_argument_types(each["parameters"], types)]
     if accepted:
-        return _find_constant_argument_error(name, accepted, args) or _find_common_type_error(name, accepted, types)
+        return _find_constant_argument_error(function_name, accepted, args) or _find_common_type_error(
+            function_name, accepted, types
+        )
     named = ", ".join(each or "unknown" for each in types)
     return semantic_error(
-        f"{name}(): the function does not accept arguments of the types ({named})",
+        f"{function_name}(): the function does not accept arguments of the types ({named})",
         inner="SEM0219",
-        subject=f"{name}()",
+        subject=f"{function_name}()",
     )
 
 
 def _find_constant_argument_error(
-    name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]
+    function_name: str, accepted: Sequence[SignatureParameters], args: Sequence[ir.Expr]
 ) -> QueryError | None:
     """Return an error if an argument reads a column, although all signatures require a constant; else None."""
     reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
     for parameters in (each for one in accepted for each in iterate_possible_parameter_lists(one, len(args))):
         if not any(read and each.get("constant") for read, each in zip(reads, parameters, strict=True)):
             return None
-    return semantic_error(f"{name}(): an argument must be a constant", inner="SEM0219", subject=f"{name}()")
+    return semantic_error(
+        f"{function_name}(): an argument must be a constant", inner="SEM0219", subject=f"{function_name}()"
+    )
 
 
-def _find_common_type_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
+def _find_common_type_error(
+    function_name: str, accepted: Sequence[SignatureParameters], types: ArgumentTypes
+) -> QueryError | None:
     """Return the error for a call whose arguments must have one common type but do not; else None."""
     for parameters in (each for one in accepted for each in iterate_possible_parameter_lists(one, len(types))):
         if different := list_conflicting_types(parameters, types):
-            message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
-            inner = "SEM0525" if name in _CONDITIONALS | {"coalesce"} else "SEM0219"
-            return semantic_error(message, inner=inner, subject=f"{name}()")
+            message = f"{function_name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
+            inner = "SEM0525" if function_name in _CONDITIONALS | {"coalesce"} else "SEM0219"
+            return semantic_error(message, inner=inner, subject=f"{function_name}()")
     return None
 
 
 def _check_aggregate_arguments(op: ir.Summarize) -> None:
     """Check the arguments of the aggregates in a ``summarize``."""
     for node in iterate_nodes(op.aggregates):
-        if isinstance(node, ir.FunctionCall) and _is_aggregate(node):
+        if isinstance(node, ir.FunctionCall) and _is_aggregate_call(node):
             error = _find_signature_error("aggregates", node.name, node.args)
             if error is not None:
                 raise error
@@ -176,7 +184,7 @@ def _check_window_functions(op: ir.Operator) -> None:
                 raise error
 
 
-def _is_aggregate(call: ir.FunctionCall) -> bool:
+def _is_aggregate_call(call: ir.FunctionCall) -> bool:
     """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
     return len(call.args) == 1 or not read_kql_function_descriptions("functions").get(call.name)
 
@@ -224,8 +232,8 @@ _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAM
 """SQL types that no condition may have."""
 
 
-def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def render_expr_with_type_checks(node: ir.Expr) -> str:
+def _patch_expressions_to_check_types(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    def render_expr_with_type_checks(node: ir.Expr) -> Sql:
         if isinstance(node, ir.FunctionCall):
             rendered = _render_call_with_type_checks(library_function, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
@@ -247,15 +255,17 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
     return render_expr_with_type_checks
 
 
-def _render_unary_plus(library_function: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
+def _render_unary_plus(library_function: Callable[[ir.Expr], Sql], operand: ir.Expr) -> Sql:
     kind = infer_static_type(operand)
     if kind in ("string", "bool", "guid"):
         raise semantic_error(f"The operator '+' does not accept an operand of type {kind}", inner="SEM0001")
     return library_function(operand)
 
 
-def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_expression(node: Any) -> ir.Expr:
+def _patch_expressions_to_keep_unary_plus(
+    library_function: Callable[[ParseNode], ir.Expr],
+) -> Callable[[ParseNode], ir.Expr]:
+    def convert_expression(node: ParseNode) -> ir.Expr:
         # The library drops the sign, so that it would accept an operand of any type.
         lowered = library_function(node)
         return ir.UnaryOp("+", lowered) if _is_unary_plus(reader.collapse(node)) else lowered
@@ -263,15 +273,15 @@ def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Cal
     return convert_expression
 
 
-def _is_unary_plus(node: Any) -> bool:
+def _is_unary_plus(node: ParseNode) -> bool:
     if get_rule_name(node) == "UnaryPlusExpression":
         return True
     rules = get_child_rules(node)
     return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
 
 
-def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def convert_function_call(node: Any) -> ir.Expr:
+def _patch_calls_to_check_constants(library_function: Callable[[ParseNode], ir.Expr]) -> Callable[[ParseNode], ir.Expr]:
+    def convert_function_call(node: ParseNode) -> ir.Expr:
         lowered = library_function(node)
         if isinstance(lowered, ir.FunctionCall) and lowered.args:
             name, *args = get_child_rules(node)
@@ -282,34 +292,40 @@ def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> 
     return convert_function_call
 
 
-def _reject_parenthesized_constants(name: str, args: Sequence[Any]) -> None:
+def _reject_parenthesized_constants(function_name: str, argument_nodes: Sequence[ParseNode]) -> None:
     """Reject a constant in parentheses where all signatures require a constant, as the language service does.
 
     Args:
-        name: name of the function.
-        args: parse tree node of each argument.
+        function_name: name of the function.
+        argument_nodes: parse tree node of each argument.
     """
-    signatures = find_signatures("functions", name)
-    lists = [each for one in signatures for each in iterate_possible_parameter_lists(one["parameters"], len(args))]
-    for index, arg in enumerate(args):
+    signatures = find_signatures("functions", function_name)
+    lists = [
+        each for one in signatures for each in iterate_possible_parameter_lists(one["parameters"], len(argument_nodes))
+    ]
+    for index, arg in enumerate(argument_nodes):
         if lists and all(each[index].get("constant") for each in lists) and _has_parentheses(arg):
             raise semantic_error(
-                f"{name}(): a constant argument must not contain parentheses", inner="SEM0219", subject=f"{name}()"
+                f"{function_name}(): a constant argument must not contain parentheses",
+                inner="SEM0219",
+                subject=f"{function_name}()",
             )
 
 
-def _has_parentheses(node: Any) -> bool:
+def _has_parentheses(node: ParseNode) -> bool:
     """Return whether an expression contains parentheses that do not belong to a function call."""
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
-def _bind_rejected_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
+def _bind_rejected_condition_types(
+    types: Sequence[DuckDbType], *exprs: ir.Expr
+) -> contextlib.AbstractContextManager[object]:
     """Context manager: make the SQL reject the query if a column in ``exprs`` (conditions) has a type in ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
 
-def _render_call_with_type_checks(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
+def _render_call_with_type_checks(library_function: Callable[[ir.Expr], Sql], call: ir.FunctionCall) -> Sql:
     error = _find_call_error(call)
     try:
         converted = _convert_values_to_common_type(call) if call.name in _CONDITIONALS | _COMMON else call
@@ -326,7 +342,7 @@ def _render_call_with_type_checks(library_function: Callable[[ir.Expr], str], ca
     return rendered
 
 
-def _check_condition_type(expr: ir.Expr, *other_types: str) -> None:
+def _check_condition_type(expr: ir.Expr, *other_types: KustoType) -> None:
     """Check that an expression, if its type is known, is a bool or has one of the types ``other_types``."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in ("bool", "null", *other_types):
@@ -340,7 +356,7 @@ def _check_can_have_elements(expr: ir.Expr) -> None:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
 
 
-def _add_check_for_dynamic_grouping_key(node: ir.Expr, rendered: str) -> str:
+def _add_check_for_dynamic_grouping_key(node: ir.Expr, rendered: Sql) -> Sql:
     """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
     if kind in DYNAMIC_KINDS:
@@ -352,12 +368,12 @@ def _add_check_for_dynamic_grouping_key(node: ir.Expr, rendered: str) -> str:
 _DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it first, such as with tostring()"
 
 
-def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
+def _patch_operators_to_check_types(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    def render_operator(op: ir.Operator, input_sql: Sql, input_columns: list[str] | None = None) -> Sql:
         with bind_input_types(op):
-            return check_and_render(op, input_sql, input_columns)
+            return check_and_render_operator(op, input_sql, input_columns)
 
-    def check_and_render(op: ir.Operator, input_sql: str, input_columns: list[str] | None) -> str:
+    def check_and_render_operator(op: ir.Operator, input_sql: Sql, input_columns: list[str] | None) -> Sql:
         keys: Sequence[ir.NamedExpr] = ()
         _check_window_functions(op)
         if isinstance(op, ir.Parse) and infer_static_type(op.expression) not in _PARSED:
@@ -386,9 +402,9 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
 macros: tuple[str, ...] = ()
 
 
-def install_extension() -> None:
+def install_into_translator() -> None:
     """Make the translator library check the arguments of calls, conditions and keys."""
-    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
-    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
-    replace_attribute(translate, "render_expr", _patch_render_expr)
-    replace_attribute(translate, "render_operator", _patch_render_operator)
+    replace_attribute(lower, "_lower_expr", _patch_expressions_to_keep_unary_plus)
+    replace_attribute(lower, "_lower_function_call", _patch_calls_to_check_constants)
+    replace_attribute(translate, "render_expr", _patch_expressions_to_check_types)
+    replace_attribute(translate, "render_operator", _patch_operators_to_check_types)

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from duckdb_kql import ir, translate
 
 from emulators.kusto.extensions.library import writer
+from emulators.kusto.extensions.sql import NamePrefix, Sql
+from emulators.kusto.extensions.tree import IrNode
 
 RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 """Window of all rows up to the current one."""
@@ -14,16 +16,55 @@ RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 _VOLATILE: Final = ("random()", "gen_random_uuid()")
 """SQL functions that return another value at each call."""
 
-type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
+type SubqueryDepth = int
+"""Nesting level of the subquery that adds a column; 0 for input columns."""
+type ColumnName = str
+"""Name of a generated column, which needs no quotes in SQL."""
+
+
+class PlannedColumn(NamedTuple):
+    """Column of a plan."""
+
+    name: ColumnName
+    depth: SubqueryDepth
+
+
+class RestartColumn(NamedTuple):
+    """Column that is true in rows where a window function must start again.
+
+    Attributes:
+        name: name of the column; None if the function never starts again.
+        depth: depth (nesting level) of the column; without a column, the depth of the columns that it would read.
+    """
+
+    name: ColumnName | None
+    depth: SubqueryDepth
+
+
+class SessionArguments(NamedTuple):
+    """Arguments of ``row_window_session()`` as SQL.
+
+    Attributes:
+        value: the value, a datetime.
+        longest: maximum length of a session.
+        gap: maximum distance between two consecutive values of a session.
+    """
+
+    value: Sql
+    longest: Sql
+    gap: Sql
+
+
+type ColumnAdder = Callable[["WindowPlan", ir.FunctionCall, int], PlannedColumn]
 """Function that adds the columns of a window function call to a plan.
 
 The function receives the plan, the call, and the depth (nesting level) of the columns that the arguments read. It
-returns name and depth of the column with the result.
+returns the column with the result.
 """
 
 
-type RowNumbersQuery = Callable[[str], str]
-"""Function that renders a SQL query over named rows, which returns the numbers of some of these rows."""
+type RowNumbersQuery = Callable[[Sql], Sql]
+"""Function that renders an SQL query over named rows, which returns the numbers of some of these rows."""
 
 
 class WindowPlan:
@@ -43,7 +84,11 @@ class WindowPlan:
     """
 
     def __init__(
-        self, input_sql: str, input_columns: Sequence[str], partition: "RowPartition", functions: Mapping[str, Function]
+        self,
+        input_sql: Sql,
+        input_columns: Sequence[str],
+        partition: "RowPartition",
+        functions: Mapping[str, ColumnAdder],
     ) -> None:
         self._functions = functions
         self._prefix = choose_unused_prefix(input_columns)
@@ -62,7 +107,7 @@ class WindowPlan:
             begins = self.add_column(f"({start})", 1)
             self.group = self.add_column(f"count(*) FILTER (WHERE {begins}) {RUNNING}", 2)
 
-    def render_rows_with_added_columns(self) -> str:
+    def render_rows_with_added_columns(self) -> Sql:
         """Return SQL that yields the input rows with all added columns, in their original order."""
         sql = self._rows
         for depth, level in enumerate(self._levels, 1):
@@ -72,7 +117,7 @@ class WindowPlan:
                 sql = self._render_row_flag_column(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
-    def add_column(self, sql: str, depth: int) -> str:
+    def add_column(self, sql: Sql, depth: SubqueryDepth) -> ColumnName:
         """Add a column that is computed from columns of lower depth; return the name of the column.
 
         If the subquery already has a column with the same SQL, that column is used.
@@ -86,19 +131,19 @@ class WindowPlan:
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def add_row_flag_column(self, write_query: RowNumbersQuery, depth: int) -> str:
+    def add_row_flag_column(self, render_row_numbers: RowNumbersQuery, depth: SubqueryDepth) -> ColumnName:
         """Add a column that is true in the rows whose numbers a separate query returns; return the column's name."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_column_name()
-        self._marked.setdefault(depth, []).append((name, write_query))
+        self._marked.setdefault(depth, []).append((name, render_row_numbers))
         return name
 
-    def _render_row_flag_column(self, sql: str, name: str, write_query: RowNumbersQuery) -> str:
-        rows = f"{name}m"
+    def _render_row_flag_column(self, sql: Sql, column_name: ColumnName, render_row_numbers: RowNumbersQuery) -> Sql:
+        rows = f"{column_name}m"
         return (
             f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) "  # noqa: S608  generated names
-            f"SELECT *, {self.row} IN ({write_query(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
+            f"SELECT *, {self.row} IN ({render_row_numbers(rows)}) AS {column_name} FROM {rows} ORDER BY {self.row})"
         )
 
     def restore_row_order_at_end(self) -> None:
@@ -106,50 +151,50 @@ class WindowPlan:
         self._sorts = True
 
     @property
-    def depth_of_group_number_column(self) -> int:
-        """Nesting level of the subquery that adds the column ``group``; 0 without partitions, which all start anew."""
+    def depth_of_group_number_column(self) -> SubqueryDepth:
+        """Nesting level of the subquery that adds the column ``group``; 0 if there is only one group."""
         return 0 if self.group is None else 2
 
-    def add_restart_column(self, restart: str | None, depth: int) -> tuple[str | None, int]:
-        """Add a column that is true in rows where a window function must start again; return its name and its depth.
+    def add_restart_column(self, restart: Sql | None, depth: SubqueryDepth) -> RestartColumn:
+        """Add a column that is true in rows where a window function must start again, and return it.
 
-        The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
-        the column. ``restart`` is the SQL of the argument ``restart`` of the window function.
+        ``restart`` is the SQL of the argument ``restart`` of the window function.
         """
         depth = max(depth, self.depth_of_group_number_column)
         starts = [f"coalesce({restart}, false)"] if restart else []
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
-        return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
+        if not starts:
+            return RestartColumn(None, depth)
+        return RestartColumn(self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1)
 
-    def add_start_row_column(self, restart: str | None, depth: int) -> tuple[str, int]:
-        """Add a column with the number of the row where a window function last started.
+    def add_start_row_column(self, restart: Sql | None, depth: SubqueryDepth) -> PlannedColumn:
+        """Add a column with the number of the row where a window function last started, and return it.
 
-        Return its name and its depth.
+        If the function starts only once, no column is added. The constant 1 takes the place of the column's name.
         """
         begins, depth = self.add_restart_column(restart, depth)
         if begins is None:
-            return "1", depth
-        return self.add_column(
-            f"coalesce(max(CASE WHEN {begins} THEN {self.row} END) {RUNNING}, 1)", depth + 1
-        ), depth + 1
+            return PlannedColumn("1", depth)
+        sql = f"coalesce(max(CASE WHEN {begins} THEN {self.row} END) {RUNNING}, 1)"
+        return PlannedColumn(self.add_column(sql, depth + 1), depth + 1)
 
-    def replace_window_functions(self, node: Any) -> Any:
+    def replace_window_functions(self, node: IrNode) -> IrNode:
         """Return a copy of a query operator in which columns of this plan replace the window functions."""
-        return self._get_or_replace_window_calls(node)[0]
+        return self._replace_window_calls_and_get_depth(node)[0]
 
-    def _get_or_replace_window_calls(self, node: Any) -> tuple[Any, int]:
+    def _replace_window_calls_and_get_depth(self, node: IrNode) -> tuple[IrNode, SubqueryDepth]:
         if id(node) not in self._known:
-            self._known[id(node)] = self._replace_window_calls(node)
+            self._known[id(node)] = self._replace_new_window_calls_and_get_depth(node)
         return self._known[id(node)]
 
-    def _replace_window_calls(self, node: Any) -> tuple[Any, int]:
+    def _replace_new_window_calls_and_get_depth(self, node: IrNode) -> tuple[IrNode, SubqueryDepth]:
         if isinstance(node, tuple):
-            items = [self._get_or_replace_window_calls(each) for each in node]
+            items = [self._replace_window_calls_and_get_depth(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
         parts = {
-            field.name: self._get_or_replace_window_calls(getattr(node, field.name))
+            field.name: self._replace_window_calls_and_get_depth(getattr(node, field.name))
             for field in dataclasses.fields(node)
         }
         depth = max((each for _, each in parts.values()), default=0)
@@ -160,12 +205,12 @@ class WindowPlan:
         column, depth = function(self, again, depth)
         return ir.RenderedAggregate(column), depth
 
-    def _create_column_name(self) -> str:
+    def _create_column_name(self) -> ColumnName:
         self._count += 1
         return f"{self._prefix}{self._count}"
 
 
-def choose_unused_prefix(input_columns: Sequence[str]) -> str:
+def choose_unused_prefix(input_columns: Sequence[str]) -> NamePrefix:
     """Return a prefix for generated names with which no column name starts."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in input_columns):
@@ -190,7 +235,9 @@ WHOLE = RowPartition()
 """All rows in one group."""
 
 
-def render_numbered_rows(input_sql: str, row_column: str, partition: RowPartition, scratch_column: str) -> str:
+def render_numbered_rows(
+    input_sql: Sql, row_column: ColumnName, partition: RowPartition, scratch_column: ColumnName
+) -> Sql:
     """Return SQL that yields the rows group after group, and adds the column ``row_column`` with the row numbers.
 
     The numbers begin with 1 and continue from one group to the next. Within a group, the order of the rows does not
@@ -205,8 +252,8 @@ def render_numbered_rows(input_sql: str, row_column: str, partition: RowPartitio
 
 
 def add_session_start_column(
-    plan: WindowPlan, arguments: tuple[str, str, str], begin_condition: str | None, depth: int
-) -> tuple[str, int]:
+    plan: WindowPlan, arguments: SessionArguments, begin_condition: ColumnName | None, depth: SubqueryDepth
+) -> PlannedColumn:
     """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
 
     A session starts at the first value, at a value after a null, at a value ``longest`` or more after the start of the
@@ -219,12 +266,9 @@ def add_session_start_column(
 
     Args:
         plan: plan to which the columns are added.
-        arguments: SQL of the value, of the maximum session length ``longest``, and of the maximum ``gap``.
+        arguments: SQL of the arguments.
         begin_condition: name of a column that is true in rows where a session must start; None for no such column.
         depth: depth of the columns that the arguments read.
-
-    Returns:
-        The name of the column and its depth.
     """
     value, longest, gap = arguments
     at = plan.add_column(f"epoch_us({value})", depth + 1)
@@ -240,16 +284,39 @@ def add_session_start_column(
     length = f"epoch_us({longest})"
     exceeded = plan.add_column(f"({at} - {origin} >= {length})", depth + 4)
 
-    def render_later_starts(rows: str) -> str:
-        return _render_later_session_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
+    def render_later_starts(rows: Sql) -> Sql:
+        return _render_later_session_starts(
+            rows, _SessionColumns(plan.row, at, run, origin, unsorted, exceeded), length
+        )
 
     later = plan.add_row_flag_column(render_later_starts, depth + 4)
     last = f"last_value(CASE WHEN {later} OR {broken} THEN {at} END IGNORE NULLS) {RUNNING}"
-    return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
+    sql = f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END"
+    return PlannedColumn(plan.add_column(sql, depth + 5), depth + 5)
 
 
-def _render_later_session_starts(rows: str, names: tuple[str, str, str, str, str, str], longest: str) -> str:
-    row, at, run, origin, unsorted, exceeded = names
+class _SessionColumns(NamedTuple):
+    """Names of the columns from which the later starts of sessions are computed.
+
+    Attributes:
+        row: number of the row.
+        at: the value in microseconds.
+        run: number of the run.
+        origin: first value of the run.
+        unsorted: true if the value is lower than the previous value of the run.
+        exceeded: true if the value is at least the maximum session length after the first value of the run.
+    """
+
+    row: ColumnName
+    at: ColumnName
+    run: ColumnName
+    origin: ColumnName
+    unsorted: ColumnName
+    exceeded: ColumnName
+
+
+def _render_later_session_starts(rows: Sql, columns: _SessionColumns, longest: Sql) -> Sql:
+    row, at, run, origin, unsorted, exceeded = columns
     long = f"{run} IN (SELECT {run} FROM {rows} WHERE {exceeded})"  # noqa: S608  generated names
     falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608
     span = f"CASE WHEN {falling} THEN {row} ELSE ({at} - {origin}) // greatest({longest}, 1) END"

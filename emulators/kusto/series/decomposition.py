@@ -17,11 +17,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from emulators.kusto.python_functions import FunctionFailure
+from emulators.kusto.series import SqlOutputs
 from emulators.kusto.stop_events import raise_if_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -36,18 +37,27 @@ _WEAK_SCORE = 0.6
 """If no period has a higher score, the linear trend of the series is removed before the search is repeated."""
 
 
-def detect_periods(values: Numbers | None, shortest: float | None, longest: float | None, count: int | None) -> Any:
-    """Return up to ``count`` periods between ``shortest`` and ``longest``, and their scores, best first.
+class ScoredPeriod(NamedTuple):
+    """Period of a series in points, and its score from 0 to 1."""
 
-    The result always has ``count`` elements; zeros fill the rest. It is None if the series is null, or if a limit is
-    missing or NaN.
+    period: float
+    score: float
+
+
+def detect_periods(
+    values: Numbers | None, shortest: float | None, longest: float | None, period_count: int | None
+) -> SqlOutputs:
+    """Return up to ``period_count`` periods between ``shortest`` and ``longest``, and their scores, best first.
+
+    The result always has ``period_count`` elements; zeros fill the rest. It is None if the series is null, or if a
+    limit is missing or NaN.
 
     Raises:
-        FunctionFailure: ``count`` is above ``MAX_PERIODS``.
+        FunctionFailure: ``period_count`` is above ``MAX_PERIODS``.
     """
-    if values is None or shortest is None or longest is None or count is None:
+    if values is None or shortest is None or longest is None or period_count is None:
         return None
-    if count > MAX_PERIODS:
+    if period_count > MAX_PERIODS:
         raise FunctionFailure(
             "EMB0001",
             f"series_periods_detect() with num_periods above {MAX_PERIODS} is not supported by the embedded query "
@@ -55,51 +65,49 @@ def detect_periods(values: Numbers | None, shortest: float | None, longest: floa
         )
     if math.isnan(shortest) or math.isnan(longest):
         return None
-    found = list_detected_periods(values, shortest, longest)[: max(count, 0)]
-    rest = [(0.0, 0.0)] * (max(count, 0) - len(found))
-    periods, scores = zip(*found, *rest, strict=True) if count > 0 else ((), ())
+    found = list_detected_periods(values, shortest, longest)[: max(period_count, 0)]
+    rest = [ScoredPeriod(0.0, 0.0)] * (max(period_count, 0) - len(found))
+    periods, scores = zip(*found, *rest, strict=True) if period_count > 0 else ((), ())
     return {"periods": np.asarray(periods, dtype=float), "scores": np.asarray(scores, dtype=float)}
 
 
-def score_periods(values: Numbers | None, periods: Numbers | None) -> Any:
+def score_periods(values: Numbers | None, periods: Numbers | None) -> SqlOutputs:
     """Return the given periods with their scores; a period outside Kusto's limits has the score 0."""
     if values is None or periods is None:
         return None
-    correlation = _compute_autocorrelation(_fill_gaps(values))
+    correlation = _compute_autocorrelation(_replace_gaps_by_mean(values))
     scores = [_compute_period_score(correlation, period) for period in periods]
     return {"periods": periods, "scores": np.asarray(scores, dtype=float)}
 
 
 def list_detected_periods(
-    values: Numbers, shortest: float, longest: float, threshold: float = 0.0
-) -> list[tuple[float, float]]:
-    """Return the periods of a series between ``shortest`` and ``longest``, and their scores, best first.
+    values: Numbers, shortest: float, longest: float, min_score: float = 0.0
+) -> list[ScoredPeriod]:
+    """Return the periods of a series between ``shortest`` and ``longest``, best first.
 
-    Periods with a score below ``threshold`` are omitted.
+    Periods with a score below ``min_score`` are omitted.
     """
-    filled = _fill_gaps(values)
-    found = _list_correlation_peaks(filled, (shortest, longest), threshold)
-    if not found or found[0][1] < _WEAK_SCORE:
-        straight = _list_correlation_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
-        found = max(found, straight, key=lambda each: each[0][1] if each else 0.0)
+    filled = _replace_gaps_by_mean(values)
+    found = _list_correlation_peaks(filled, shortest, longest, min_score)
+    if not found or found[0].score < _WEAK_SCORE:
+        straight = _list_correlation_peaks(_subtract_trend_line(filled), shortest, longest, min_score)
+        found = max(found, straight, key=lambda each: each[0].score if each else 0.0)
     return found
 
 
-def _list_correlation_peaks(
-    values: Numbers, limits: tuple[float, float], threshold: float
-) -> list[tuple[float, float]]:
+def _list_correlation_peaks(values: Numbers, shortest: float, longest: float, min_score: float) -> list[ScoredPeriod]:
     correlation = _compute_autocorrelation(values)
-    first = max(SHORTEST_PERIOD, math.ceil(min(max(limits[0], 0), len(correlation))))
-    last = int(min(max(limits[1], 0), len(correlation) - 2))
+    first = max(SHORTEST_PERIOD, math.ceil(min(max(shortest, 0), len(correlation))))
+    last = int(min(max(longest, 0), len(correlation) - 2))
     inner = correlation[1:-1]
     # A score is never above the autocorrelation, so that few peaks need a closer look.
     rising = np.flatnonzero(
-        (inner > max(threshold - 1e-12, 0)) & (inner >= correlation[:-2]) & (inner >= correlation[2:])
+        (inner > max(min_score - 1e-12, 0)) & (inner >= correlation[:-2]) & (inner >= correlation[2:])
     )
     lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_local_maximum(correlation, lag)]
-    scored = [(float(lag), score) for lag in lags if (score := _compute_period_score(correlation, lag)) > 0]
-    kept = [each for each in _drop_multiples_of_periods(scored) if each[1] >= threshold]
-    return sorted(kept, key=lambda each: (-each[1], each[0]))
+    scored = [ScoredPeriod(float(lag), score) for lag in lags if (score := _compute_period_score(correlation, lag)) > 0]
+    kept = [each for each in _drop_multiples_of_periods(scored) if each.score >= min_score]
+    return sorted(kept, key=lambda each: (-each.score, each.period))
 
 
 def _is_local_maximum(correlation: Numbers, lag: int) -> bool:
@@ -116,19 +124,19 @@ def _compute_period_score(correlation: Numbers, period: float) -> float:
     return float(min(max(correlation[lags].min(), 0.0), 1.0))
 
 
-def _drop_multiples_of_periods(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _drop_multiples_of_periods(scored: Sequence[ScoredPeriod]) -> list[ScoredPeriod]:
     """Return the periods without multiples of a shorter period that has about the same score."""
-    kept: list[tuple[float, float]] = []
+    kept: list[ScoredPeriod] = []
     for period, score in scored:
         bases = (base for base, best in kept if score - best < _MULTIPLE_MARGIN and _is_multiple(period, base))
         if next(bases, None) is None:
-            kept.append((period, score))
+            kept.append(ScoredPeriod(period, score))
     return kept
 
 
-def _is_multiple(period: float, base: float) -> bool:
-    times = round(period / base)
-    return times > 1 and abs(period - times * base) <= times / 2
+def _is_multiple(period: float, base_period: float) -> bool:
+    times = round(period / base_period)
+    return times > 1 and abs(period - times * base_period) <= times / 2
 
 
 def _compute_autocorrelation(values: Numbers) -> Numbers:
@@ -138,7 +146,7 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
     if count < 2 * SHORTEST_PERIOD:
         return np.zeros(size)
     centered = values - values.mean()
-    length = _find_fast_fft_length(count + size)
+    length = _get_fast_fft_length(count + size)
     spectrum = np.fft.rfft(centered, length)
     products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, length)[:size]
     if products[0] <= count * np.finfo(float).eps * max(1.0, float(np.square(values).max())):
@@ -147,13 +155,13 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
     return correlation
 
 
-def _find_fast_fft_length(count: int) -> int:
-    """Return the smallest FFT length of at least ``count`` that is a power of two, or three quarters of one."""
-    power = 1 << (count - 1).bit_length()
-    return power // 4 * 3 if power // 4 * 3 >= count else power
+def _get_fast_fft_length(min_length: int) -> int:
+    """Return the smallest FFT length of at least ``min_length`` that is a power of two, or three quarters of one."""
+    power = 1 << (min_length - 1).bit_length()
+    return power // 4 * 3 if power // 4 * 3 >= min_length else power
 
 
-def _fill_gaps(values: Numbers) -> Numbers:
+def _replace_gaps_by_mean(values: Numbers) -> Numbers:
     """Return the series with missing and infinite points replaced by the mean."""
     finite = np.isfinite(values)
     if finite.all():
@@ -169,8 +177,16 @@ def _subtract_trend_line(values: Numbers) -> Numbers:
 
 type Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_TUKEY = (25.0, 75.0)
-_CUSTOM = (10.0, 90.0)
+
+class Percentiles(NamedTuple):
+    """Low and high percentile of a series, outside of which points can be outliers."""
+
+    low: float
+    high: float
+
+
+_TUKEY = Percentiles(25.0, 75.0)
+_CUSTOM = Percentiles(10.0, 90.0)
 _CUSTOM_FACTOR = 2.772605605507915
 """Factor that results from published scores of Kusto for the percentiles 10 and 90."""
 _MILD_SCORE = 1.5
@@ -179,17 +195,17 @@ _LOWEST_PERCENTILE, _HIGHEST_PERCENTILE = 2.0, 98.0
 
 def score_outliers(
     values: Numbers | None,
-    kind: str | None,
+    method: str | None,
     ignored_value: float | None,
     low_percentile: float | None,
     high_percentile: float | None,
     tested_points: int | None,
-) -> Any:
+) -> SqlOutputs:
     """Return the score of each point of a series; 0 for missing points and for points with the value ``ignored_value``.
 
     Args:
         values: points of the series; NaN for a missing point.
-        kind: ``tukey`` or ``ctukey``.
+        method: ``tukey`` or ``ctukey``.
         ignored_value: value that marks a missing point.
         low_percentile: low percentile for ``ctukey``.
         high_percentile: high percentile for ``ctukey``.
@@ -197,17 +213,17 @@ def score_outliers(
     """
     if values is None:
         return None
-    custom = (
-        _CUSTOM[0] if low_percentile is None else low_percentile,
-        _CUSTOM[1] if high_percentile is None else high_percentile,
+    custom = Percentiles(
+        _CUSTOM.low if low_percentile is None else low_percentile,
+        _CUSTOM.high if high_percentile is None else high_percentile,
     )
     known = np.isfinite(values) if ignored_value is None else np.isfinite(values) & (values != ignored_value)
-    return {"scores": compute_outlier_scores(values, _TUKEY if kind == "tukey" else custom, known, tested_points)}
+    return {"scores": compute_outlier_scores(values, _TUKEY if method == "tukey" else custom, known, tested_points)}
 
 
 def compute_outlier_scores(
     values: Numbers,
-    percentiles: tuple[float, float],
+    percentiles: Percentiles,
     known_points: Flags | None = None,
     tested_points: int | None = None,
 ) -> Numbers:
@@ -233,28 +249,35 @@ def compute_outlier_scores(
     return np.where(present, scores, 0.0)
 
 
-def get_outlier_percentiles(method: str | None) -> tuple[float, float]:
+def get_outlier_percentiles(method: str | None) -> Percentiles:
     """Return the low and high percentile of a detection method, ``tukey`` or ``ctukey``."""
     return _TUKEY if method == "tukey" else _CUSTOM
 
 
-def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
+def _interpolate_percentile(sorted_values: Numbers, percentile: float) -> float:
     limited = min(max(percentile, _LOWEST_PERCENTILE), _HIGHEST_PERCENTILE)
-    position = (len(ordered) - 1) * limited / 100
+    position = (len(sorted_values) - 1) * limited / 100
     index = int(position)
-    following = min(index + 1, len(ordered) - 1)
-    return float(ordered[index] + (position - index) * (ordered[following] - ordered[index]))
+    following = min(index + 1, len(sorted_values) - 1)
+    return float(sorted_values[index] + (position - index) * (sorted_values[following] - sorted_values[index]))
 
 
-def _compute_outlier_score_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
+class _ScoreFactors(NamedTuple):
+    """Factors of the scores of points below the low and above the high percentile."""
+
+    below: float
+    above: float
+
+
+def _compute_outlier_score_factors(low_percentile: float, high_percentile: float) -> _ScoreFactors:
     """Compute the factors by which scores below the low and above the high percentile are scaled."""
     if (low_percentile, high_percentile) == _CUSTOM:
-        return _CUSTOM_FACTOR, _CUSTOM_FACTOR
+        return _ScoreFactors(_CUSTOM_FACTOR, _CUSTOM_FACTOR)
     quantile = NormalDist().inv_cdf
     below, above, quartile = quantile(low_percentile / 100), quantile(high_percentile / 100), quantile(0.75)
     fence = quartile * (1 + 2 * _MILD_SCORE)
     width = _MILD_SCORE * (above - below)
-    return width / max(fence + below, 1e-9), width / max(fence - above, 1e-9)
+    return _ScoreFactors(width / max(fence + below, 1e-9), width / max(fence - above, 1e-9))
 
 
 _AUTOMATIC = -1
@@ -278,37 +301,37 @@ def decompose_series(
     seasonality: int | None,
     trend: str | None,
     tested_points: int | None,
-    threshold: float | None,
-) -> Any:
+    min_period_score: float | None,
+) -> SqlOutputs:
     """Return the components of a series by name: baseline, seasonal, trend and residual; None for a null series."""
-    components = compute_series_components(values, seasonality, trend, tested_points, threshold)
+    components = compute_series_components(values, seasonality, trend, tested_points, min_period_score)
     return None if components is None else vars(components)
 
 
 def score_anomalies(
     values: Numbers | None,
-    score: float | None,
+    score_threshold: float | None,
     seasonality: int | None,
     trend: str | None,
     tested_points: int | None,
     method: str | None,
-    threshold: float | None,
-) -> Any:
+    min_period_score: float | None,
+) -> SqlOutputs:
     """Return an anomaly flag and a score for each point of a series, and the baseline of the series.
 
-    A point is an anomaly if its score is above ``score`` (flag 1) or below ``-score`` (flag -1).
+    A point is an anomaly if its score is above ``score_threshold`` (flag 1) or below ``-score_threshold`` (flag -1).
     `compute_series_components` describes the other arguments; ``method`` is that of `get_outlier_percentiles`.
     """
-    components = compute_series_components(values, seasonality, trend, tested_points, threshold)
+    components = compute_series_components(values, seasonality, trend, tested_points, min_period_score)
     if components is None:
         return None
     scores = compute_outlier_scores(components.residual, get_outlier_percentiles(method), tested_points=tested_points)
-    limit = _ANOMALY_THRESHOLD if score is None else score
+    limit = _ANOMALY_THRESHOLD if score_threshold is None else score_threshold
     flags = (scores > limit).astype(np.int64) - (scores < -limit).astype(np.int64)
     return {"ad_flag": flags, "ad_score": scores, "baseline": components.baseline}
 
 
-def extract_seasonal_component(values: Numbers | None, period: int | None, tested_points: int | None) -> Any:
+def extract_seasonal_component(values: Numbers | None, period: int | None, tested_points: int | None) -> SqlOutputs:
     """Return the seasonal component of a series; zeros if ``period`` is 0 or if no period can be detected.
 
     The period is detected if ``period`` is None or -1.
@@ -328,7 +351,7 @@ def compute_series_components(
     seasonality: int | None,
     trend: str | None,
     tested_points: int | None,
-    threshold: float | None,
+    min_period_score: float | None,
 ) -> Components | None:
     """Divide a series into its seasonal component, trend and residual.
 
@@ -339,14 +362,16 @@ def compute_series_components(
         seasonality: number of points of a period, 0 for no seasonal component, -1 to detect the period.
         trend: ``avg``, ``linefit`` or ``none``.
         tested_points: number of points at the end that do not influence the components.
-        threshold: minimum score of a detected period.
+        min_period_score: minimum score of a detected period.
     """
     if values is None:
         return None
     learned = _select_training_points(values, tested_points)
     if np.isnan(learned).all():
         return None
-    period = _get_or_detect_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
+    period = _get_or_detect_period(
+        learned, seasonality, _DECOMPOSE_THRESHOLD if min_period_score is None else min_period_score
+    )
     seasonal = _compute_seasonal_component(learned, period, len(values))
     line = _compute_trend_component(learned - seasonal[: len(learned)], trend or "avg", len(values))
     baseline = seasonal + line
@@ -363,11 +388,11 @@ def _select_training_points(values: Numbers, tested_points: int | None) -> Numbe
     return np.where(np.isfinite(learned), learned, np.nan)
 
 
-def _get_or_detect_period(values: Numbers, period: int | None, threshold: float) -> int:
+def _get_or_detect_period(values: Numbers, period: int | None, min_score: float) -> int:
     if period not in (None, _AUTOMATIC):
         return max(int(period or 0), 0)
-    found = list_detected_periods(values, SHORTEST_PERIOD, len(values) / 2, threshold)
-    return int(found[0][0]) if found else 0
+    found = list_detected_periods(values, SHORTEST_PERIOD, len(values) / 2, min_score)
+    return int(found[0].period) if found else 0
 
 
 def _compute_seasonal_component(values: Numbers, period: int, length: int) -> Numbers:
@@ -387,12 +412,12 @@ def _compute_seasonal_component(values: Numbers, period: int, length: int) -> Nu
     return np.tile(medians, -(-length // period))[:length]
 
 
-def _compute_trend_component(values: Numbers, kind: str, length: int) -> Numbers:
+def _compute_trend_component(values: Numbers, trend: str, length: int) -> Numbers:
     known = ~np.isnan(values)
-    if kind == "none":
+    if trend == "none":
         return np.zeros(length)
     average = float(values[known].mean())
-    if kind == "avg" or np.count_nonzero(known) == 1:
+    if trend == "avg" or np.count_nonzero(known) == 1:
         return np.full(length, average)
     positions = np.flatnonzero(known).astype(float)
     center = positions.mean()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from emulators.kusto.series import SqlOutputs
 from emulators.kusto.stop_events import raise_if_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,7 +24,7 @@ def apply_fir_filter(
     weights: Numbers | None,
     normalize: bool | None,  # noqa: FBT001  the engine passes all arguments by position
     center: bool | None,  # noqa: FBT001
-) -> Any:
+) -> SqlOutputs:
     """Apply a FIR filter to a series; return None if the series is null or the weights are invalid.
 
     Args:
@@ -41,7 +42,7 @@ def apply_fir_filter(
     return {"filtered": _apply_fir_weights(values, used, (len(used) - 1) // 2 if center else 0)}
 
 
-def apply_iir_filter(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
+def apply_iir_filter(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> SqlOutputs:
     """Apply an IIR filter to a series; return None if the series is null or the coefficients are invalid."""
     if values is None or numerators is None or denominators is None or not len(numerators) or not len(denominators):
         return None
@@ -64,20 +65,20 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
     return sums[shift : shift + len(values)]
 
 
-def _apply_iir_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
-    """Apply the recursive part of an IIR filter to ``direct``, the result of its non-recursive part.
+def _apply_iir_feedback(fir_results: Numbers, feedback_weights: Numbers) -> Numbers:
+    """Apply the recursive part of an IIR filter to ``fir_results``, the result of its non-recursive part.
 
-    The previous results, multiplied by the weights ``feedback``, are subtracted from each point.
+    The previous results, multiplied by the weights ``feedback_weights``, are subtracted from each point.
     """
-    if not len(feedback):
-        return direct
-    if len(feedback) == 1:
-        weight = float(feedback[0])
-        return np.array(list(itertools.accumulate(direct.tolist(), lambda before, point: point - weight * before)))
-    order = len(feedback)
-    backwards = np.ascontiguousarray(feedback[::-1])
-    results: Numbers = np.zeros(order + len(direct))
-    for index, point in enumerate(direct.tolist()):
+    if not len(feedback_weights):
+        return fir_results
+    if len(feedback_weights) == 1:
+        weight = float(feedback_weights[0])
+        return np.array(list(itertools.accumulate(fir_results.tolist(), lambda before, point: point - weight * before)))
+    order = len(feedback_weights)
+    backwards = np.ascontiguousarray(feedback_weights[::-1])
+    results: Numbers = np.zeros(order + len(fir_results))
+    for index, point in enumerate(fir_results.tolist()):
         if index % _STEPS == 0:
             raise_if_stopped()
         results[order + index] = point - backwards.dot(results[index : index + order])

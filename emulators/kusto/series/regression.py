@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from emulators.kusto.series import SqlOutputs
+
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 _LEAST_POINTS = 4
@@ -13,7 +15,7 @@ MAX_DEGREE = 64
 """Degree above which doubles do not distinguish the powers of any points, so that no polynomial fits."""
 
 
-def fit_two_lines(values: Numbers | None) -> Any:
+def fit_two_lines(values: Numbers | None) -> SqlOutputs:
     """Return the best fit of a series by two lines: the split with the smallest sum of squared residuals.
 
     None for a series with fewer than four points or with a missing point.
@@ -29,7 +31,7 @@ def fit_two_lines(values: Numbers | None) -> Any:
     return {**whole, "split_idx": split, "line_fit": fitted, **sides}
 
 
-def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: int | None) -> Any:
+def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: int | None) -> SqlOutputs:
     """Return the polynomial that fits a series best; the coefficient of the highest power comes first.
 
     None if a point is missing, or if the points do not determine a polynomial of this degree.

@@ -1,7 +1,8 @@
 """Error function, Welch's test and beta distribution: density, cumulative distribution function and inverse."""
 
 import math
-from typing import Any
+
+from emulators.kusto.series import SqlOutputs
 
 _SMALLEST = 1e-300
 _PRECISION = 3e-16
@@ -10,12 +11,12 @@ _LARGEST_GAMMA = 170
 """Approximately the largest number whose gamma function is a double."""
 
 
-def compute_erf(value: float | None) -> Any:
+def compute_erf(value: float | None) -> SqlOutputs:
     """Return the error function of a number."""
     return None if value is None else {"value": math.erf(value)}
 
 
-def compute_erfc(value: float | None) -> Any:
+def compute_erfc(value: float | None) -> SqlOutputs:
     """Return the complementary error function of a number."""
     return None if value is None else {"value": math.erfc(value)}
 
@@ -27,7 +28,7 @@ def compute_welch_test(
     mean2: float | None,
     variance2: float | None,
     count2: float | None,
-) -> Any:
+) -> SqlOutputs:
     """Return the two-sided p-value of Welch's test that two samples have the same mean; NaN if it is undefined."""
     given = (mean1, variance1, count1, mean2, variance2, count2)
     if any(each is None for each in given):
@@ -83,7 +84,7 @@ _QUANTILE_PRECISION = 1e-16
 _MAX_QUANTILE_STEPS = 200
 
 
-def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
+def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -> SqlOutputs:
     """Return the probability of a beta distribution below ``x``; NaN for arguments outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
@@ -92,7 +93,7 @@ def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -
     return {"value": compute_incomplete_beta(x, alpha, beta)}
 
 
-def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
+def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -> SqlOutputs:
     """Return the density of a beta distribution at ``x``; NaN for arguments outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
@@ -101,7 +102,7 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
     return {"value": _compute_beta_density(x, alpha, beta)}
 
 
-def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
+def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> SqlOutputs:
     """Return the quantile of a beta distribution: the value below which a number lies with ``probability``.
 
     Return null for a null argument or an invalid probability, and NaN for an invalid alpha or beta.

@@ -20,7 +20,7 @@ from azure.core.exceptions import (
 )
 from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
-from azure.storage.blob.aio import BlobClient, BlobServiceClient
+from azure.storage.blob.aio import BlobClient, BlobServiceClient, ContainerClient
 
 from shared.backends.azure.identity import create_app_credential
 from shared.cold_data.observed_blobs import open_blob_span
@@ -97,7 +97,7 @@ class BlobAccount:
                 self._client = BlobServiceClient(self._endpoint, credential=self._credential, **options)
         return self._client
 
-    async def create_upload_signature(self, blob: BlobClient, expires_at: datetime) -> str:
+    async def create_upload_sas_query(self, blob: BlobClient, expires_at: datetime) -> str:
         """Sign a link with which anyone can write a blob until the link expires; return the link's query string.
 
         The link also grants read access: to resume an upload, a client reads the list of uploaded blocks.
@@ -108,10 +108,10 @@ class BlobAccount:
             blob.blob_name,
             permission=BlobSasPermissions(read=True, create=True, write=True),
             expiry=expires_at,
-            **await self._load_signing_arguments(expires_at),
+            **await self._load_sas_signing_arguments(expires_at),
         )
 
-    async def create_download_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
+    async def create_download_sas_query(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
         """Sign a link with which anyone can read a blob until the link expires; return the link's query string."""
         return generate_blob_sas(
             str(blob.account_name),
@@ -120,7 +120,7 @@ class BlobAccount:
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
             content_disposition=format_content_disposition(file_name),
-            **await self._load_signing_arguments(expires_at),
+            **await self._load_sas_signing_arguments(expires_at),
         )
 
     async def close(self) -> None:
@@ -132,7 +132,7 @@ class BlobAccount:
         if credential is not None:
             await credential.close()
 
-    async def _load_signing_arguments(self, expires_at: datetime) -> dict[str, Any]:
+    async def _load_sas_signing_arguments(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
             return {"account_key": self.open_client().credential.account_key}
         if self._key is None or self._key[0] < expires_at:
@@ -155,31 +155,31 @@ class AzureBlobStore:
         self._runtime = account.runtime
 
     async def create_if_missing(self, name: str, content: bytes) -> bool:
-        async def upload_new_blob() -> bool:
+        async def try_upload_new_blob() -> bool:
             try:
-                await self._open_blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
+                await self._open_blob_client(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError as error:
                 if not is_existing_blob_error(error):
                     raise
                 return False
             return True
 
-        return await _call_and_convert_errors(upload_new_blob)
+        return await _call_and_convert_azure_errors(try_upload_new_blob)
 
     async def upload(self, name: str, source: Path) -> None:
         async def upload_file() -> None:
             with await self._runtime.run_in_thread(source.open, "rb") as file:
                 stream = cast("IO[bytes]", _AsyncFile(file, self._runtime))
                 size = (await self._runtime.run_in_thread(source.stat)).st_size
-                await self._open_blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
+                await self._open_blob_client(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
 
-        await _call_and_convert_errors(upload_file)
+        await _call_and_convert_azure_errors(upload_file)
 
     async def read(self, name: str) -> bytes:
         async def download_blob() -> bytes:
-            return await (await self._open_blob(name).download_blob()).readall()
+            return await (await self._open_blob_client(name).download_blob()).readall()
 
-        return await _read_and_convert_errors(download_blob)
+        return await _read_blob_and_convert_azure_errors(download_blob)
 
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         condition: dict[str, Any] = {}
@@ -187,7 +187,7 @@ class AzureBlobStore:
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
 
         async def download_range() -> bytes:
-            blob = self._open_blob(name)
+            blob = self._open_blob_client(name)
             try:
                 content: bytes = await (await blob.download_blob(offset=start, length=size, **condition)).readall()
             except (HttpResponseError, ValueError) as error:
@@ -199,25 +199,25 @@ class AzureBlobStore:
                 return b""
             return content
 
-        return await _call_and_convert_errors(download_range)
+        return await _call_and_convert_azure_errors(download_range)
 
     async def download_to_file(self, name: str, target: Path) -> None:
-        async def download_to_file() -> None:
-            found = await self._open_blob(name).download_blob()
+        async def download_chunks_to_file() -> None:
+            found = await self._open_blob_client(name).download_blob()
             with await self._runtime.run_in_thread(target.open, "wb") as file:
                 async for chunk in found.chunks():
                     await self._runtime.run_in_thread(file.write, chunk)
 
-        await _read_and_convert_errors(download_to_file)
+        await _read_blob_and_convert_azure_errors(download_chunks_to_file)
 
-    async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
+    async def list(self, name_prefix: str) -> AsyncIterator[Blob]:
+        pages = self._open_container_client().list_blobs(name_starts_with=name_prefix).by_page()
 
-        async def fetch_next_page() -> "list[Blob] | None":
+        async def fetch_next_page_if_any() -> "list[Blob] | None":
             with open_blob_span("list", self._name):
-                return await _call_and_convert_errors(lambda: _fetch_next_page(pages))
+                return await _call_and_convert_azure_errors(lambda: _fetch_next_page_if_any(pages))
 
-        while (page := await fetch_next_page()) is not None:
+        while (page := await fetch_next_page_if_any()) is not None:
             for blob in page:
                 yield blob
 
@@ -227,32 +227,32 @@ class AzureBlobStore:
         async def delete_blob(name: str) -> None:
             async with limit:
                 with contextlib.suppress(FileNotFoundError):
-                    await _call_and_convert_errors(self._open_blob(name).delete_blob)
+                    await _call_and_convert_azure_errors(self._open_blob_client(name).delete_blob)
 
         await asyncio.gather(*(delete_blob(name) for name in names))
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        blob = self._open_blob(name)
-        query = await _call_and_convert_errors(
-            lambda: self._account.create_download_signature(blob, file_name, expires_at)
+        blob = self._open_blob_client(name)
+        query = await _call_and_convert_azure_errors(
+            lambda: self._account.create_download_sas_query(blob, file_name, expires_at)
         )
         return f"{blob.url}?{query}"
 
     async def create_upload_link(self, name: str, expires_at: datetime) -> str:
-        blob = self._open_blob(name)
-        query = await _call_and_convert_errors(lambda: self._account.create_upload_signature(blob, expires_at))
+        blob = self._open_blob_client(name)
+        query = await _call_and_convert_azure_errors(lambda: self._account.create_upload_sas_query(blob, expires_at))
         return f"{blob.url}?{query}"
 
-    async def check(self) -> None:
-        await _call_and_convert_errors(self._open_container().get_container_properties)
+    async def require_available(self) -> None:
+        await _call_and_convert_azure_errors(self._open_container_client().get_container_properties)
 
     async def close(self) -> None:
         await self._account.close()
 
-    def _open_container(self) -> Any:
+    def _open_container_client(self) -> ContainerClient:
         return self._account.open_client().get_container_client(self._name)
 
-    def _open_blob(self, name: str) -> BlobClient:
+    def _open_blob_client(self, name: str) -> BlobClient:
         return self._account.open_client().get_blob_client(self._name, name)
 
 
@@ -267,7 +267,7 @@ class _AsyncFile:
         return await self._runtime.run_in_thread(self._file.read, size)
 
 
-async def _fetch_next_page(pages: Any) -> "list[Blob] | None":
+async def _fetch_next_page_if_any(pages: AsyncIterator[Any]) -> "list[Blob] | None":
     try:
         page = await anext(pages)
     except StopAsyncIteration:
@@ -279,7 +279,7 @@ async def _fetch_next_page(pages: Any) -> "list[Blob] | None":
     ]
 
 
-async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
+async def _call_and_convert_azure_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
         return await request()
     except ResourceNotFoundError as error:
@@ -292,10 +292,10 @@ async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
         raise _build_unavailable_error(error) from error
 
 
-async def _read_and_convert_errors[T](read: Callable[[], Awaitable[T]]) -> T:
+async def _read_blob_and_convert_azure_errors[T](read: Callable[[], Awaitable[T]]) -> T:
     """Read a blob of any ETag; a blob that is replaced between two requests of the SDK can be read again later."""
     try:
-        return await _call_and_convert_errors(read)
+        return await _call_and_convert_azure_errors(read)
     except BlobReplacedError as error:
         raise _build_unavailable_error(error) from error
 

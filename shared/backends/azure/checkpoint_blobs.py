@@ -43,8 +43,8 @@ class BlobCheckpointStore:
         self._notes = note_container
         self._states = state_container
 
-    async def create(self, name: str, note: bytes) -> bool:
-        async def upload_checkpoint() -> bool:
+    async def create_if_missing(self, name: str, note: bytes) -> bool:
+        async def try_upload_checkpoint() -> bool:
             try:
                 await self._open_checkpoint_blob(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError as error:
@@ -53,21 +53,21 @@ class BlobCheckpointStore:
                 return False
             return True
 
-        return await _call_and_convert_errors(upload_checkpoint)
+        return await _call_and_convert_azure_errors(try_upload_checkpoint)
 
-    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
-        end = below.removeprefix(prefix) or AFTER_ALL_SIZES
-        for millions in await self._list_numeric_names_descending(prefix, _MILLIONS, "/"):
+    async def find_newest(self, name_prefix: str, *, older_than_name: str = "") -> StoredCheckpoint | None:
+        end = older_than_name.removeprefix(name_prefix) or AFTER_ALL_SIZES
+        for millions in await self._list_numeric_names_descending(name_prefix, _MILLIONS, "/"):
             if millions > end:
                 continue
-            inner = f"{prefix}{millions}/"
+            inner = f"{name_prefix}{millions}/"
             for thousands in await self._list_numeric_names_descending(inner, _THOUSANDS - _MILLIONS, "/"):
                 if millions + thousands > end:
                     continue
                 for size in await self._list_numeric_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
                     # A blob whose name does not match its folders is ignored; it could hide the newest checkpoint.
                     if size.startswith(millions + thousands) and size < end:
-                        name = f"{prefix}{size}"
+                        name = f"{name_prefix}{size}"
                         return await self.find_checkpoint(name) or StoredCheckpoint.build_unreadable(name)
         return None
 
@@ -77,7 +77,7 @@ class BlobCheckpointStore:
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=f"{parent}/", delimiter="/")
             return [each.name async for each in listed if each.name.endswith("/")]
 
-        return await _call_and_convert_errors(list_prefixes)
+        return await _call_and_convert_azure_errors(list_prefixes)
 
     async def find_checkpoint(self, name: str) -> StoredCheckpoint | None:
         async def download_checkpoint() -> StoredCheckpoint | None:
@@ -85,28 +85,30 @@ class BlobCheckpointStore:
             created_at = found.properties.last_modified.astimezone(UTC)
             return StoredCheckpoint(name, await found.readall(), format_rfc3339(created_at))
 
-        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_checkpoint))
+        return await _call_and_convert_azure_errors(lambda: _call_or_return_none_if_blob_missing(download_checkpoint))
 
     async def save_working_state(self, name: str, state: bytes) -> None:
-        await _call_and_convert_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
+        await _call_and_convert_azure_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
 
-    async def load_working_state(self, name: str) -> bytes | None:
+    async def find_working_state(self, name: str) -> bytes | None:
         async def download_working_state() -> bytes:
             return await (await self._open_state_blob(name).download_blob()).readall()
 
-        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_working_state))
+        return await _call_and_convert_azure_errors(
+            lambda: _call_or_return_none_if_blob_missing(download_working_state)
+        )
 
     async def close(self) -> None:
         """Close the connections to the storage account."""
         await self._account.close()
 
-    async def _list_numeric_names_descending(self, folder: str, digits: int, ending: str = "") -> list[str]:
-        """Return the names in a folder that consist of exactly ``digits`` digits, highest number first.
+    async def _list_numeric_names_descending(self, folder: str, digit_count: int, suffix: str = "") -> list[str]:
+        """Return the names in a folder that consist of exactly ``digit_count`` digits, highest number first.
 
         Args:
             folder: path of the folder, which ends in ``/``.
-            digits: number of digits.
-            ending: ``/`` for the subfolders, empty for the blobs.
+            digit_count: number of digits.
+            suffix: ``/`` for the subfolders, empty for the blobs.
         """
 
         async def list_names() -> list[str]:
@@ -115,9 +117,11 @@ class BlobCheckpointStore:
             return [each.name.removeprefix(folder) async for each in listed]
 
         names = [
-            name.removesuffix(ending) for name in await _call_and_convert_errors(list_names) if name.endswith(ending)
+            name.removesuffix(suffix)
+            for name in await _call_and_convert_azure_errors(list_names)
+            if name.endswith(suffix)
         ]
-        return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
+        return sorted((name for name in names if len(name) == digit_count and name.isdigit()), reverse=True)
 
     def _open_checkpoint_blob(self, name: str) -> BlobClient:
         prefix, _, size = name.rpartition("/")
@@ -128,7 +132,7 @@ class BlobCheckpointStore:
         return self._account.open_client().get_blob_client(self._states, f"{name}.state")
 
 
-async def _call_or_return_none_if_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
+async def _call_or_return_none_if_blob_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await request()
     except ResourceNotFoundError as error:
@@ -137,7 +141,7 @@ async def _call_or_return_none_if_missing[T](request: Callable[[], Awaitable[T]]
         raise
 
 
-async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
+async def _call_and_convert_azure_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
         return await request()
     except AzureError as error:

@@ -91,7 +91,7 @@ class CosmosAccount:
         """
         if name not in self._containers:
             client = await self._get_or_open_client()
-            async with self._checks[name].hold_lock():
+            async with self._checks[name].hold_lock_or_raise_shared_failure():
                 if name not in self._containers:
                     self._containers[name] = await self._check_definition_and_open_container(client, name)
         return self._containers[name]
@@ -114,7 +114,7 @@ class CosmosAccount:
             await credential.close()
 
     async def _get_or_open_client(self) -> CosmosClient:
-        async with self._opening.hold_lock():
+        async with self._opening.hold_lock_or_raise_shared_failure():
             if self._opened is None:
                 self._opened = asyncio.create_task(self._open_client())
             # Callers can have shorter timeouts than the opening. If a cancelled caller ended it, the next caller would
@@ -125,7 +125,7 @@ class CosmosAccount:
         try:
             self._client = self._create_client()
             async with asyncio.timeout(OPEN_SECONDS):
-                _reject_unsuitable_account(await open_client(self._client))
+                _reject_unsuitable_account(await connect_and_read_account(self._client))
         except BaseException as error:
             self._opened = None
             # Otherwise a client that failed to open would not close its connections.
@@ -150,7 +150,7 @@ class CosmosAccount:
         container = client.get_database_client(self._database).get_container_client(name)
         try:
             properties = await retry_read(
-                lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime
+                lambda: container.read(response_hook=self.usage.record_reply), self.usage, self.runtime
             )
         except WorkspaceError:
             raise
@@ -158,7 +158,7 @@ class CosmosAccount:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             detail = f"Cosmos DB container {name} cannot be read; check that it exists and that the app has access."
             raise build_unavailable_error(detail) from error
-        faults = "; ".join(DEFINITIONS[name].find_differences(properties))
+        faults = "; ".join(DEFINITIONS[name].describe_differences(properties))
         if faults:
             # Most stores replace the error by their own error, which does not name the faults.
             _LOG.error("a container cannot be used", extra=logs.fields(container=name, reason=faults))
@@ -166,7 +166,7 @@ class CosmosAccount:
         return container
 
 
-async def open_client(client: CosmosClient) -> DatabaseAccount:
+async def connect_and_read_account(client: CosmosClient) -> DatabaseAccount:
     """Open the connections of an SDK client, and return the properties of its account.
 
     Afterwards, the client sends all requests to the global address of the account. The SDK would otherwise use regional

@@ -8,7 +8,7 @@ them, and the last one stores the new state.
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from shared.alerts.models import Alert, RuleState
 from shared.alerts.ports import AlertFilter, AlertPlace, RuleRecord
@@ -44,29 +44,33 @@ class CosmosAlertStore:
         found = await self._items.query_items("SELECT * FROM c WHERE c.id = @id", id=_STATE)
         return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
 
-    async def load_rule_record(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule_lookup: str) -> RuleRecord:
         # The state is read first, so that a change between the two reads makes the token invalid.
-        item = await self._items.read(_STATE, rule)
+        item = await self._items.read(_STATE, rule_lookup)
         if item is None:
-            return RuleRecord(rule)
-        found = await self._items.query_items("SELECT * FROM c WHERE c.open = true", rule)
+            return RuleRecord(rule_lookup)
+        found = await self._items.query_items("SELECT * FROM c WHERE c.open = true", rule_lookup)
         alerts = sorted((_alert_from_item(one) for one in found), key=lambda alert: alert.id)
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
-        return RuleRecord(rule, state, tuple(alerts), _build_version_token(item))
+        return RuleRecord(rule_lookup, state, tuple(alerts), _build_version_token(item))
 
-    async def save_rule_changes_and_return_token(
-        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    async def try_save_rule_changes_and_return_token(
+        self,
+        record: RuleRecord,
+        new_state: RuleState | None,
+        changed_alerts: Sequence[Alert],
+        deleted_alert_ids: Sequence[str] = (),
     ) -> str | None:
-        current = _item_from_version_token(record)
-        *earlier, last = _split_into_transactions(puts, deletes)
-        partial = _build_state_item(record.rule, _build_partial_state(record.state, state))
+        current = _state_item_from_version_token(record)
+        *earlier, last = _split_into_transactions(changed_alerts, deleted_alert_ids)
+        partial = _build_state_item(record.rule, _build_state_until_last_transaction(record.state, new_state))
         for operations in earlier:
             current = await self._items.put_if_unchanged(current, partial, operations)
             if current is None:
                 return None
-        if state is None:
-            return "" if await self._delete_rule_state_if_unchanged(record.rule, current, last) else None
-        stored = await self._items.put_if_unchanged(current, _build_state_item(record.rule, state), last)
+        if new_state is None:
+            return "" if await self._try_delete_unchanged_rule_state(record.rule, current, last) else None
+        stored = await self._items.put_if_unchanged(current, _build_state_item(record.rule, new_state), last)
         return None if stored is None else _build_version_token(stored)
 
     async def find_alert(self, alert_id: str) -> Alert | None:
@@ -88,48 +92,59 @@ class CosmosAlertStore:
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
         return [_alert_from_item(item) for item in await self._items.query_items(text, **values)]
 
-    async def delete_resolved_alerts(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
+    async def delete_and_count_resolved_alerts(self, resolved_before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
         return 0
 
-    async def _delete_rule_state_if_unchanged(
-        self, rule: str, current: Item | None, operations: Sequence[Operation]
+    async def _try_delete_unchanged_rule_state(
+        self, rule_lookup: str, state_item: Item | None, alert_operations: Sequence[Operation]
     ) -> bool:
         """Delete a rule's state item, together with the last operations on its alerts.
 
-        Return False if another process has changed the state item ``current``.
+        Return False if another process has changed the state item ``state_item``.
         """
-        if current is None:
-            return not operations
-        deletion: Operation = ("delete", (_STATE,), {"if_match_etag": current["_etag"]})
-        results, uncertain = await self._items.commit_and_report_uncertainty(rule, [deletion, *operations])
-        if results is not None:
+        if state_item is None:
+            return not alert_operations
+        deletion: Operation = ("delete", (_STATE,), {"if_match_etag": state_item["_etag"]})
+        outcome = await self._items.commit_batch(rule_lookup, [deletion, *alert_operations])
+        if outcome.results is not None:
             return True
-        return uncertain and await self._items.read(_STATE, rule) is None
+        return outcome.may_be_applied and await self._items.read(_STATE, rule_lookup) is None
 
 
-def _split_into_transactions(puts: Sequence[Alert], deletes: Sequence[str]) -> list[list[Operation]]:
+class _SizedOperation(NamedTuple):
+    """Operation on an alert, and the number of characters that count for the size of its transaction."""
+
+    operation: Operation
+    characters: int
+
+
+def _split_into_transactions(
+    alerts_to_put: Sequence[Alert], alert_ids_to_delete: Sequence[str]
+) -> list[list[Operation]]:
     """Split the changes of alerts into transactions of allowed size; the last transaction can be empty."""
     batches: list[list[Operation]] = [[]]
     size = 0
-    for operation, length in _iterate_operations_with_sizes(puts, deletes):
+    for operation, characters in _iterate_sized_operations(alerts_to_put, alert_ids_to_delete):
         # One more operation replaces the state.
-        if len(batches[-1]) + 1 >= MAX_OPERATIONS or size + length > MAX_BATCH_CHARACTERS:
+        if len(batches[-1]) + 1 >= MAX_OPERATIONS or size + characters > MAX_BATCH_CHARACTERS:
             batches.append([])
             size = 0
         batches[-1].append(operation)
-        size += length
+        size += characters
     return batches
 
 
-def _iterate_operations_with_sizes(puts: Sequence[Alert], deletes: Sequence[str]) -> Iterator[tuple[Operation, int]]:
-    for alert in puts:
+def _iterate_sized_operations(
+    alerts_to_put: Sequence[Alert], alert_ids_to_delete: Sequence[str]
+) -> Iterator[_SizedOperation]:
+    for alert in alerts_to_put:
         item = _alert_to_item(alert)
-        yield ("upsert", (item,), {}), len(item["alert"])
-    for alert_id in deletes:
-        yield ("delete", (alert_id,), {}), 0
+        yield _SizedOperation(("upsert", (item,), {}), len(item["alert"]))
+    for alert_id in alert_ids_to_delete:
+        yield _SizedOperation(("delete", (alert_id,), {}), 0)
 
 
-def _alert_to_item(alert: Alert) -> dict[str, Any]:
+def _alert_to_item(alert: Alert) -> Item:
     is_open = alert.is_active or bool(alert.marks)
     return {
         "id": alert.id,
@@ -152,7 +167,7 @@ def _build_sort_key(started_at: str, alert_id: str) -> str:
     return f"{started_at}/{alert_id}"
 
 
-def _build_partial_state(before: RuleState | None, after: RuleState | None) -> RuleState | None:
+def _build_state_until_last_transaction(before: RuleState | None, after: RuleState | None) -> RuleState | None:
     """Build the state that is stored until the last transaction: the rule is not idle, and due as before.
 
     If the process ends before the last transaction, the alerts that are stored are published. They end when the rule
@@ -170,15 +185,15 @@ def _build_partial_state(before: RuleState | None, after: RuleState | None) -> R
     return before.model_copy(update={**counts, "has_marks": True})
 
 
-def _build_state_item(rule: str, state: RuleState | None) -> Item:
-    return {"id": _STATE, "rule": rule, "content": None if state is None else state.model_dump_json()}
+def _build_state_item(rule_lookup: str, state: RuleState | None) -> Item:
+    return {"id": _STATE, "rule": rule_lookup, "content": None if state is None else state.model_dump_json()}
 
 
-def _build_version_token(item: Item) -> str:
-    return json.dumps([item["_etag"], item.get("writes", [])])
+def _build_version_token(state_item: Item) -> str:
+    return json.dumps([state_item["_etag"], state_item.get("writes", [])])
 
 
-def _item_from_version_token(record: RuleRecord) -> Item | None:
+def _state_item_from_version_token(record: RuleRecord) -> Item | None:
     """Parse the version token of a rule's record into the id and ETag of the state item; None if nothing is stored."""
     if not record.token:
         return None

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CATALOG
-from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item, NoChange
 from shared.backends.azure.cosmos_requests import Operation
 from shared.catalog import ports
 from shared.catalog.ports import ItemOrigin, PendingEvent, StoredCatalog
@@ -54,7 +54,7 @@ class CosmosCatalogStore:
         self._runtime = account.runtime
 
     async def read_version(self) -> int:
-        head = await self._read_head()
+        head = await self._find_head_item()
         return int(head["version"]) if head else 0
 
     async def load(self) -> StoredCatalog:
@@ -65,24 +65,24 @@ class CosmosCatalogStore:
     async def save(
         self,
         puts: Sequence[ports.CatalogItem],
-        deletes: Sequence[tuple[str, str]],
+        kinds_and_keys_to_delete: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        draft, started_at = _Draft(puts, events, self._runtime.new_id()), self._runtime.monotonic()
-        draft.check_sizes()
-        staged = await self._store_items_exceeding_batch(draft.items, draft.sizes)
+        draft, started_at = _CatalogDraft(puts, events, self._runtime.new_id()), self._runtime.monotonic()
+        draft.require_allowed_item_sizes()
+        staged = await self._store_and_count_items_exceeding_batch(draft.items, draft.sizes)
         while True:
             if staged and self._runtime.monotonic() - started_at > ABANDONED_SECONDS / 2:
                 # Another writer may already delete the stored items as remains of a crash.
                 raise self._store.build_unavailable_error()
-            head = await self._read_head()
+            head = await self._find_head_item()
             if (int(head["version"]) if head else 0) != expected_version:
-                await self._delete_items(item["id"] for item in draft.items[:staged])
+                await self._delete_items_or_log_failure(item["id"] for item in draft.items[:staged])
                 raise WorkspaceError(
                     Kind.CONFLICT, "CATALOG_CHANGED", "The catalog has changed since it was read; read it again."
                 )
-            next_head = draft.build_next_head(head, deletes)
+            next_head = draft.try_build_next_head_item(head, kinds_and_keys_to_delete)
             if next_head is None:
                 raise self._store.build_unavailable_error()
             operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
@@ -93,13 +93,13 @@ class CosmosCatalogStore:
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         head, found = await self._load_head_and_listed_items(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
-        return [_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
+        return [_pending_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
 
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         settled = set(append_ids)
         removed: list[str] = []
 
-        def remove_appended_events(head: Item | None) -> Item | None:
+        def remove_appended_events(head: Item | None) -> Item | NoChange:
             if head is None or not settled & head["events"].keys():
                 return None
             removed[:] = [place for append_id, place in head["events"].items() if append_id in settled]
@@ -107,9 +107,9 @@ class CosmosCatalogStore:
             return head | {"events": remaining, "order": [each for each in head["order"] if each in remaining]}
 
         await self._store.change(HEAD, SCOPE, remove_appended_events)
-        await self._delete_items(removed)
+        await self._delete_items_or_log_failure(removed)
 
-    async def _read_head(self) -> Item | None:
+    async def _find_head_item(self) -> Item | None:
         return await self._store.read(HEAD, SCOPE)
 
     async def _load_head_and_listed_items(
@@ -120,7 +120,7 @@ class CosmosCatalogStore:
         If another version of the catalog is stored meanwhile, the head item and the items are read again.
         """
         for _ in range(READ_ATTEMPTS):
-            head = await self._read_head()
+            head = await self._find_head_item()
             wanted = set(list_ids(head)) if head else set()
             if not wanted:
                 return head, []
@@ -130,57 +130,55 @@ class CosmosCatalogStore:
         _LOG.error("the head item of the catalog lists items that do not exist in Cosmos DB")
         raise self._store.build_unavailable_error()
 
-    async def _store_items_exceeding_batch(self, items: Sequence[Item], sizes: Sequence[int]) -> int:
+    async def _store_and_count_items_exceeding_batch(self, items: Sequence[Item], item_bytes: Sequence[int]) -> int:
         """Store the first items until the others fit into the head item's batch; return the number of stored items."""
         first = 0
-        while not self._fits_in_batch(sizes[first:]):
+        while not self._can_fit_in_batch(item_bytes[first:]):
             size, count = 0, 0
             while count < MAX_OPERATIONS and first + count < len(items):
-                size += sizes[first + count]
+                size += item_bytes[first + count]
                 if count and size > self._batch_bytes:
                     break
                 count += 1
             staged: list[Operation] = [("create", (item,), {}) for item in items[first : first + count]]
-            results, uncertain = await self._store.commit_and_report_uncertainty(SCOPE, staged)
+            outcome = await self._store.commit_batch(SCOPE, staged)
             # The ids are new, so existing items come from an earlier attempt of this batch.
-            if results is None and not uncertain:
+            if outcome.results is None and not outcome.may_be_applied:
                 raise self._store.build_unavailable_error()
             first += count
         return first
 
-    def _fits_in_batch(self, sizes: Sequence[int]) -> bool:
-        return len(sizes) < MAX_OPERATIONS and sum(sizes) <= self._batch_bytes
+    def _can_fit_in_batch(self, item_bytes: Sequence[int]) -> bool:
+        return len(item_bytes) < MAX_OPERATIONS and sum(item_bytes) <= self._batch_bytes
 
-    async def _delete_unlisted_items(self, before: Item | None, after: Item) -> None:
+    async def _delete_unlisted_items(self, head_before: Item | None, head_after: Item) -> None:
         """Delete the replaced items of the catalog, and old items of changes that other writers did not finish."""
-        listed = {*after["items"].values(), *after["events"].values(), HEAD}
-        old = {*before["items"].values(), *before["events"].values()} if before else set()
+        listed = {*head_after["items"].values(), *head_after["events"].values(), HEAD}
+        old = {*head_before["items"].values(), *head_before["events"].values()} if head_before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS
         try:
             found = await self._store.query_items(
                 "SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE
             )
-            await self._delete_items(
+            await self._delete_items_or_log_failure(
                 item["id"] for item in found if item["id"] not in listed and (item["id"] in old or item["_ts"] < oldest)
             )
         except WorkspaceError:
             _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
-    async def _delete_items(self, ids: Iterable[str]) -> None:
+    async def _delete_items_or_log_failure(self, item_ids: Iterable[str]) -> None:
         """Delete catalog items that the head item does not list.
 
         If a deletion fails, a warning is logged, and a later change of the catalog deletes the items.
         """
-        for batch in batched(ids, MAX_OPERATIONS, strict=False):
+        for batch in batched(item_ids, MAX_OPERATIONS, strict=False):
             try:
-                await self._store.commit_and_report_uncertainty(
-                    SCOPE, [("delete", (item_id,), {}) for item_id in batch]
-                )
+                await self._store.commit_batch(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
             except WorkspaceError:
                 _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
 
-class _Draft:
+class _CatalogDraft:
     """Cosmos DB items of a catalog change that is not stored yet; builds the head item that lists them."""
 
     def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent], change: str) -> None:
@@ -190,13 +188,13 @@ class _Draft:
         self._events = [(event.append_id, place) for place, event in pending]
         self.items: list[Item] = [_build_stored_item(place, put) for place, put in placed]
         self.items += [_build_stored_event(place, event) for place, event in pending]
-        self.sizes = [_measure_size(item) for item in self.items]
+        self.sizes = [_measure_json_bytes(item) for item in self.items]
         self._names = [f"{put.kind} {put.key!r}" for put in puts]
         self._names += [
             f"audit event of {each.event.get('EntityType')} {each.event.get('EntityID')!r}" for each in events
         ]
 
-    def check_sizes(self) -> None:
+    def require_allowed_item_sizes(self) -> None:
         """Check that each item fits into Cosmos DB.
 
         Raises:
@@ -208,7 +206,7 @@ class _Draft:
                 detail = f"The {name} has {size} bytes as a Cosmos DB item; the maximum is {limit}. Shorten the item."
                 raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
 
-    def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
+    def try_build_next_head_item(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
         """Build the head item of the next catalog version.
 
         Return None if an audit event of this change is already stored and waits for the audit log.
@@ -228,23 +226,24 @@ def _build_item_key(kind: str, key: str) -> str:
     return f"{kind}/{key}"
 
 
-def _measure_size(item: Item) -> int:
+def _measure_json_bytes(item: Item) -> int:
     return len(json.dumps(item))
 
 
-def _build_stored_item(place: str, item: ports.CatalogItem) -> Item:
+def _build_stored_item(item_id: str, catalog_item: ports.CatalogItem) -> Item:
     """Build the Cosmos DB item of a catalog item.
 
     The definition is stored as text, because Cosmos DB stores numbers as doubles.
     """
+    item = catalog_item
     times = {"createdAt": format_rfc3339(item.created_at), "updatedAt": format_rfc3339(item.updated_at)}
     members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
-    return {"id": place, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
+    return {"id": item_id, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
 
 
-def _build_stored_event(place: str, event: PendingEvent) -> Item:
+def _build_stored_event(item_id: str, event: PendingEvent) -> Item:
     members: dict[str, Any] = {"append": event.append_id, "target": event.target, "userId": event.user_id}
-    return {"id": place, "scope": SCOPE, **members, "event": json.dumps(event.event)}
+    return {"id": item_id, "scope": SCOPE, **members, "event": json.dumps(event.event)}
 
 
 def _catalog_item_from_stored(item: Item) -> ports.CatalogItem:
@@ -259,5 +258,5 @@ def _catalog_item_from_stored(item: Item) -> ports.CatalogItem:
     )
 
 
-def _event_from_stored(item: Item) -> PendingEvent:
+def _pending_event_from_stored(item: Item) -> PendingEvent:
     return PendingEvent(item["append"], item["target"], item["userId"], json.loads(item["event"]))

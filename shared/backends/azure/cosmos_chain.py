@@ -20,11 +20,12 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead, record_from_item
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import (
+    BatchResults,
     CosmosUsage,
     Operation,
     ReadRetries,
     build_unavailable_error,
-    read_sub_status,
+    get_sub_status_or_zero,
     retry_read,
     send_batch,
 )
@@ -60,7 +61,7 @@ class CosmosChainStore:
     """
 
     max_batch_records = items.MAX_BATCH_RECORDS
-    max_batch_weight = items.MAX_BATCH_WEIGHT
+    max_batch_bytes = items.MAX_BATCH_WEIGHT
 
     def __init__(self, account: CosmosAccount, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._account = account
@@ -73,8 +74,8 @@ class CosmosChainStore:
         """Counters of the requests to the Cosmos DB account."""
         return self._account.usage
 
-    def measure_bytes_in_batch(self, canonical: bytes) -> int:
-        return items.compute_bytes_in_batch(canonical)
+    def measure_bytes_in_batch(self, canonical_json: bytes) -> int:
+        return items.compute_max_bytes_in_batch(canonical_json)
 
     async def provision(self, chain: ChainKey) -> None:
         await self._account.open_container(chain.target)
@@ -82,12 +83,12 @@ class CosmosChainStore:
     async def read_tip(self, chain: ChainKey) -> Tip:
         # One point read, and one more for each segment that began since the last call.
         segment = self._newest.get(chain, 1)
-        head = await self._read_head(chain, segment)
+        head = await self._find_segment_head(chain, segment)
         if head is None and segment > 1:
             segment = 1
-            head = await self._read_head(chain, segment)
+            head = await self._find_segment_head(chain, segment)
         while head is not None and head.sealed:
-            next_head = await self._read_head(chain, head.segment + 1)
+            next_head = await self._find_segment_head(chain, head.segment + 1)
             if next_head is None:
                 break
             head = next_head
@@ -96,14 +97,14 @@ class CosmosChainStore:
         self._cache_newest_segment(chain, head.segment)
         return head.to_tip()
 
-    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected_tip: Tip) -> Tip:
         """Write records, and the head item of the segment that contains the records, in one batch.
 
         The batch that fills a segment marks its head item as sealed: the segment accepts no more records. The next
         append creates the head item of the next segment, so that two segments never grow at the same time.
         """
         container = await self._account.open_container(chain.target)
-        before = SegmentHead.from_tip(expected)
+        before = SegmentHead.from_tip(expected_tip)
         head = self._compute_head_after_append(before, records)
         operations = (
             _build_head_operation(chain, before, head),
@@ -114,12 +115,12 @@ class CosmosChainStore:
         self._cache_newest_segment(chain, head.segment)
         return replace(head, etag=str(results[0]["eTag"])).to_tip()
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
+    async def read(self, chain: ChainKey, after_sequence: int, *, limit: int, max_bytes: int) -> RecordPage:
+        query = RecordQuery(low=max(after_sequence + 1, 1), page=min(limit + 1, MAX_PAGE))
         return await _PageReader(0, limit, max_bytes).read_page(self._segments.split_query_by_partition(chain, query))
 
-    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
+    async def read_hashes(self, chain: ChainKey, after_sequence: int, *, limit: int) -> Sequence[str]:
+        query = RecordQuery(low=max(after_sequence + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
         async for partition, part in self._segments.split_query_by_partition(chain, query):
             async with aclosing(partition.iterate_items(part)) as rows:
@@ -141,18 +142,22 @@ class CosmosChainStore:
     ) -> RecordPage:
         page = min(limit + 1, MAX_PAGE)
         query = query_from_filters(
-            filters, descending=newest_first, page_size=page, to_stored=items.hash_filter_value_if_long
+            filters, descending=newest_first, page_size=page, to_stored_value=items.hash_filter_value_if_long
         )
         return await _PageReader(offset, limit, max_bytes).read_page(
             self._segments.split_query_by_partition(chain, query)
         )
 
-    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
-        stored = values if by is LookupField.APPEND_ID else [items.hash_filter_value_if_long(value) for value in values]
-        condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
+        stored = (
+            values
+            if lookup_field is LookupField.APPEND_ID
+            else [items.hash_filter_value_if_long(value) for value in values]
+        )
+        condition = f"{_STORED_AS[lookup_field]} IN ({', '.join(names)})"
         query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
         async for partition, part in self._segments.split_query_by_partition(chain, query):
@@ -163,13 +168,15 @@ class CosmosChainStore:
         return found
 
     async def iterate_tips(
-        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+        self, changed_from_time: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         for target in targets:
             with_segments: set[ChainKey] = set()
             container = await self._account.open_container(target)
-            async for item in stream_changed_heads(container, changed_from, self.usage, self._account.runtime):
-                chain, head = items.chain_key_from_item(target, item), SegmentHead.from_item(item)
+            async for item in iterate_changed_head_items(
+                container, changed_from_time, self.usage, self._account.runtime
+            ):
+                chain, head = items.chain_key_from_genuine_head_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
                 if not head.sealed and head.segment == 1:
@@ -179,14 +186,16 @@ class CosmosChainStore:
                     with_segments.add(chain)
                     yield chain, await self.read_tip(chain)
 
-    async def count_records(self, chain: ChainKey, conditions: tuple[str, ...]) -> int:
+    async def count_records(self, chain: ChainKey, sql_conditions: tuple[str, ...]) -> int:
         """Return the number of a chain's records that meet SQL conditions, which must not contain request text."""
         total = 0
-        async for partition, part in self._segments.split_query_by_partition(chain, RecordQuery(conditions=conditions)):
-            total += await partition.count(part)
+        async for partition, part in self._segments.split_query_by_partition(
+            chain, RecordQuery(conditions=sql_conditions)
+        ):
+            total += await partition.count_records(part)
         return total
 
-    async def read_newest_head(self, chain: ChainKey) -> SegmentHead | None:
+    async def find_newest_head(self, chain: ChainKey) -> SegmentHead | None:
         """Read the head item of the chain's newest segment; return None for an empty chain."""
         return SegmentHead.from_tip(await self.read_tip(chain))
 
@@ -205,56 +214,62 @@ class CosmosChainStore:
     async def close(self) -> None:
         await self._account.close()
 
-    def _compute_head_after_append(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
+    def _compute_head_after_append(
+        self, head_before: SegmentHead | None, records: Sequence[ChainRecord]
+    ) -> SegmentHead:
         """Compute the head of a segment after an append; its ETag is empty until Cosmos DB assigns one."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
-        if before is not None:
-            segment, size = (before.segment + 1, 0) if before.sealed else (before.segment, before.size)
+        if head_before is not None:
+            segment, size = (
+                (head_before.segment + 1, 0) if head_before.sealed else (head_before.segment, head_before.size)
+            )
         size += sum(map(items.estimate_stored_bytes, records))
         return SegmentHead(
-            segment, tip, size, size >= self._segment_bytes, "", _compute_counts_after_append(before, records)
+            segment, tip, size, size >= self._segment_bytes, "", _compute_counts_after_append(head_before, records)
         )
 
-    async def _send_batch(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
+    async def _send_batch(
+        self, container: ContainerProxy, operations: Sequence[Operation], partition_key: str
+    ) -> BatchResults:
         return await send_batch(
             container,
             operations,
-            partition,
+            partition_key,
             self.usage,
             self._account.runtime.monotonic() + THROTTLED_SECONDS,
             runtime=self._account.runtime,
         )
 
-    async def _read_head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
+    async def _find_segment_head(self, chain: ChainKey, segment_number: int) -> SegmentHead | None:
         container = await self._account.open_container(chain.target)
-        key = items.compute_partition_key(chain, segment)
+        key = items.compute_partition_key(chain, segment_number)
         try:
             item = await retry_read(
-                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.count_reply),
+                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.record_reply),
                 self.usage,
                 self._account.runtime,
             )
         except CosmosHttpResponseError as error:
             # A reply with a sub-status means that the container is missing, not the item.
-            if read_sub_status(error):
+            if get_sub_status_or_zero(error):
                 _LOG.exception("a container cannot be read", extra=logs.fields(container=chain.target))
                 raise build_unavailable_error() from error
             return None
         return SegmentHead.from_item(item)
 
-    def _cache_newest_segment(self, chain: ChainKey, segment: int) -> None:
+    def _cache_newest_segment(self, chain: ChainKey, segment_number: int) -> None:
         if len(self._newest) >= KNOWN_CHAINS and chain not in self._newest:
             self._newest.clear()
-        self._newest[chain] = max(segment, self._newest.get(chain, 1))
+        self._newest[chain] = max(segment_number, self._newest.get(chain, 1))
 
 
-def _build_head_operation(chain: ChainKey, before: SegmentHead | None, head: SegmentHead) -> Operation:
+def _build_head_operation(chain: ChainKey, head_before: SegmentHead | None, head: SegmentHead) -> Operation:
     item = items.head_to_item(chain, head)
-    if before is None or before.segment != head.segment:
+    if head_before is None or head_before.segment != head.segment:
         return ("create", (item,), {})
-    return ("replace", (items.HEAD_ID, item), {"if_match_etag": before.etag})
+    return ("replace", (items.HEAD_ID, item), {"if_match_etag": head_before.etag})
 
 
 def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
@@ -277,14 +292,14 @@ def _build_pending_amendments_operations(
     return [("upsert", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
 
 
-def _compute_counts_after_append(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
+def _compute_counts_after_append(head_before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
     """Compute the counts of a chain's records and pending amendments after an append."""
     change = sum(map(is_pending_amendment, records)) - sum("AmendmentID" in record.projection for record in records)
-    if before is None:
+    if head_before is None:
         return HeadCounts(records[0].projection["Timestamp"], 0, change)
-    if before.counts is None:
-        return HeadCounts("", before.tip.sequence, change)
-    return replace(before.counts, pending=before.counts.pending + change)
+    if head_before.counts is None:
+        return HeadCounts("", head_before.tip.sequence, change)
+    return replace(head_before.counts, pending=head_before.counts.pending + change)
 
 
 class _PageReader:
@@ -307,12 +322,12 @@ class _PageReader:
     async def read_page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
         """Read the page of matching records from these partitions, in the given order of the partitions."""
         async for partition, query in parts:
-            rest = await self._restrict_to_matches_after_offset(partition, query)
-            if rest is not None and await self._add_matches_until_full(partition, rest):
+            rest = await self._find_query_for_matches_after_offset(partition, query)
+            if rest is not None and not await self._try_add_all_matches(partition, rest):
                 return RecordPage(self._records, more=True, scanned=self._scanned)
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
-    async def _restrict_to_matches_after_offset(
+    async def _find_query_for_matches_after_offset(
         self, partition: RecordPartition, query: RecordQuery
     ) -> RecordQuery | None:
         """Restrict a query to the records that follow the skipped matches (the first ``offset`` matches).
@@ -323,7 +338,7 @@ class _PageReader:
             return query
         first = await partition.find_sequence_after_skipping(query, self._offset)
         if first is None:
-            skipped = min(await partition.count(query), self._offset)
+            skipped = min(await partition.count_records(query), self._offset)
             self._offset -= skipped
             self._scanned += skipped
             return None
@@ -335,16 +350,16 @@ class _PageReader:
             else query.restrict_to_sequences(first, query.high)
         )
 
-    async def _add_matches_until_full(self, partition: RecordPartition, query: RecordQuery) -> bool:
-        """Add the matches of a partition to the page; return whether the page is full."""
+    async def _try_add_all_matches(self, partition: RecordPartition, query: RecordQuery) -> bool:
+        """Add the matches of a partition to the page; return False if the page was full before the last match."""
         async with aclosing(partition.iterate_items(query)) as items:
             async for item in items:
                 self._scanned += 1
-                if not self._add_record_if_fits(item):
-                    return True
-        return False
+                if not self._try_add_record(item):
+                    return False
+        return True
 
-    def _add_record_if_fits(self, item: dict[str, Any]) -> bool:
+    def _try_add_record(self, item: dict[str, Any]) -> bool:
         record = record_from_item(item)
         if record is None:
             return True
@@ -355,10 +370,10 @@ class _PageReader:
         return True
 
 
-async def stream_changed_heads(
-    container: ContainerProxy, changed_from: str, usage: CosmosUsage, runtime: Runtime
-) -> AsyncIterator[Any]:
-    """Yield the head items of all chain segments whose last record is not older than ``changed_from``."""
+async def iterate_changed_head_items(
+    container: ContainerProxy, changed_from_time: str, usage: CosmosUsage, runtime: Runtime
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield the head items of all chain segments whose last record is not older than ``changed_from_time``."""
     retries = ReadRetries(usage, runtime)
     yielded: set[str] = set()
     while True:
@@ -366,9 +381,9 @@ async def stream_changed_heads(
             async for item in query_items(
                 container,
                 _CHANGED_HEADS,
-                parameters=[{"name": "@from", "value": changed_from}],
+                parameters=[{"name": "@from", "value": changed_from_time}],
                 max_item_count=MAX_PAGE,
-                response_hook=usage.count_reply,
+                response_hook=usage.record_reply,
             ):
                 # A forged item may have no partition key.
                 key = item.get("chain")

@@ -112,16 +112,16 @@ class SegmentHead:
         )
         # The partition key is the only property that cannot be changed in an existing item.
         segment = _to_int_or_zero(item["chain"].rpartition("-")[2])
-        sealed, counts = item.get("sealed") is True, _parse_head_counts(item.get("counts"))
+        sealed, counts = item.get("sealed") is True, _parse_head_counts_if_valid(item.get("counts"))
         return cls(segment, tip, _to_int_or_zero(item.get("size")), sealed, item["_etag"], counts)
 
 
-def compute_partition_key(chain: ChainKey, segment: int) -> str:
+def compute_partition_key(chain: ChainKey, segment_number: int) -> str:
     """Return the partition key of a segment.
 
     The key contains a hash of the chain's scope, because a scope can be long and have any characters.
     """
-    return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
+    return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment_number:06d}"
 
 
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
@@ -139,25 +139,28 @@ def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
 
 
 def build_pending_amendments_item(
-    chain: ChainKey, segment: int, timestamp: str, sequences: Sequence[int]
+    chain: ChainKey, segment_number: int, timestamp: str, sequences: Sequence[int]
 ) -> dict[str, Any]:
     """Build an item of the index of pending amendments, for amendments with the same time.
 
     Args:
         chain: chain of the amendments.
-        segment: number of the segment whose partition contains the item.
+        segment_number: number of the segment whose partition contains the item.
         timestamp: time of the amendments.
         sequences: sequence numbers of the amendments, ascending.
     """
-    place = {"id": f"{PENDING_ID}{format_record_id(sequences[0])}", "chain": compute_partition_key(chain, segment)}
+    place = {
+        "id": f"{PENDING_ID}{format_record_id(sequences[0])}",
+        "chain": compute_partition_key(chain, segment_number),
+    }
     members = {"append": place["id"], "scopeKey": chain.scope_key, "pendingAt": timestamp}
     return {**place, **members, "sequences": list(sequences)}
 
 
-def _parse_head_counts(members: object) -> HeadCounts | None:
-    if not isinstance(members, dict):
+def _parse_head_counts_if_valid(properties: object) -> HeadCounts | None:
+    if not isinstance(properties, dict):
         return None
-    first_at, counted_from, pending = members.get("firstAt"), members.get("from"), members.get("pending")
+    first_at, counted_from, pending = properties.get("firstAt"), properties.get("from"), properties.get("pending")
     # A boolean is an instance of int, but it cannot be parsed from the token of a tip.
     if not (isinstance(first_at, str) and type(counted_from) is int and type(pending) is int):
         return None
@@ -165,25 +168,25 @@ def _parse_head_counts(members: object) -> HeadCounts | None:
     return HeadCounts(first_at.replace("|", ""), max(counted_from, 0), pending)
 
 
-def chain_key_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
+def chain_key_from_genuine_head_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
     """Parse the key of a chain from a head item; return None if the item is stored in a partition of another chain."""
     chain = ChainKey(target, str(item.get("scope", "")))
     return chain if item["chain"] == compute_partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
-def compute_bytes_in_batch(canonical: bytes) -> int:
+def compute_max_bytes_in_batch(canonical_json: bytes) -> int:
     """Return the maximum number of bytes that a record with this canonical JSON takes in a transactional batch."""
-    return _measure_content_size(canonical) + _RECORD_OVERHEAD
+    return _count_content_bytes(canonical_json) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
     """Estimate the number of bytes that a record takes in its partition, without the index."""
     fields = sum(len(name) + len(hash_filter_value_if_long(value)) for name, value in record.projection.items())
-    return _measure_content_size(record.canonical) + fields + _FRAME_BYTES
+    return _count_content_bytes(record.canonical) + fields + _FRAME_BYTES
 
 
-def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
-    """Convert an audit record to its Cosmos DB item in the partition with the key ``key``.
+def record_to_item(partition_key: str, record: ChainRecord) -> dict[str, Any]:
+    """Convert an audit record to its Cosmos DB item in the partition with the key ``partition_key``.
 
     The canonical JSON is stored as text, because Cosmos DB would store its numbers as doubles. If the escaped text is
     too long for an item, the JSON is stored as base64.
@@ -193,7 +196,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
     fields = {name: hash_filter_value_if_long(value) for name, value in record.projection.items()}
-    place = {"id": format_record_id(record.sequence), "chain": key, "append": record.append_id}
+    place = {"id": format_record_id(record.sequence), "chain": partition_key, "append": record.append_id}
     return {**place, "hash": record.hash, "p": fields, **content}
 
 
@@ -205,7 +208,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
     canonical = _canonical_json_from_item(item)
     fields = item.get("p")
     restored = _replace_digests_by_texts(
-        _convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical
+        _convert_filter_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical
     )
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
@@ -230,7 +233,7 @@ def _canonical_json_from_item(item: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
+def _convert_filter_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """Convert the filter fields of an item to texts.
 
     A value that is not a text becomes a text that no valid record contains.
@@ -238,13 +241,13 @@ def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
-def _replace_digests_by_texts(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
+def _replace_digests_by_texts(fields: dict[str, str], canonical_json: bytes) -> dict[str, str]:
     """Replace the digests in filter fields by the full texts of the record, if the digests match."""
     digests = [name for name, value in fields.items() if value.startswith(_DIGEST)]
     if not digests:
         return fields
     try:
-        values = get_filter_fields(parse_record(canonical, ""))
+        values = get_filter_fields(parse_record(canonical_json, ""))
     except (ValueError, TypeError, AttributeError, WorkspaceError):
         return fields
     for name in digests:
@@ -258,20 +261,24 @@ def _to_int_or_zero(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
 
 
-def _is_stored_as_text(canonical: bytes) -> bool:
-    escaped = _measure_escaped_size(canonical)
-    return escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64_size(canonical)
+def _is_stored_as_text(canonical_json: bytes) -> bool:
+    escaped = _count_escaped_bytes(canonical_json)
+    return escaped <= _MAX_TEXT_BYTES or escaped <= _count_base64_bytes(canonical_json)
 
 
-def _measure_content_size(canonical: bytes) -> int:
+def _count_content_bytes(canonical_json: bytes) -> int:
     """Return the size in bytes of canonical JSON in its item: as escaped text or as base64."""
-    return _measure_escaped_size(canonical) if _is_stored_as_text(canonical) else _measure_base64_size(canonical)
+    return (
+        _count_escaped_bytes(canonical_json)
+        if _is_stored_as_text(canonical_json)
+        else _count_base64_bytes(canonical_json)
+    )
 
 
-def _measure_escaped_size(canonical: bytes) -> int:
+def _count_escaped_bytes(canonical_json: bytes) -> int:
     # Canonical text contains no control characters, so JSON escapes only these two.
-    return len(canonical) + canonical.count(b'"') + canonical.count(b"\\")
+    return len(canonical_json) + canonical_json.count(b'"') + canonical_json.count(b"\\")
 
 
-def _measure_base64_size(canonical: bytes) -> int:
-    return (len(canonical) + 2) // 3 * 4
+def _count_base64_bytes(canonical_json: bytes) -> int:
+    return (len(canonical_json) + 2) // 3 * 4

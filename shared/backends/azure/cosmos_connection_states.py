@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -44,7 +44,7 @@ class CosmosConnectionStates:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
-    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def add_arrived_messages_to_counts(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages to the counts, except those that are already counted.
 
         Messages that arrive while the item of their partition is being written are counted by the next write. A failed
@@ -54,19 +54,19 @@ class CosmosConnectionStates:
         for each in arrivals:
             by_source[each.source].append(each)
         await asyncio.gather(
-            *(self._count_messages_in_next_write(source, of_source) for source, of_source in by_source.items())
+            *(self._add_to_counts_in_next_write(source, of_source) for source, of_source in by_source.items())
         )
 
-    async def set_status(self, connections: Collection[str], status: str) -> None:
-        remaining = connections
-        for item_id in _iterate_item_ids(_STATUSES):
-            remaining = await self._set_status_in_item(item_id, remaining, status)
+    async def set_status(self, connection_lookups: Collection[str], status: str) -> None:
+        remaining = connection_lookups
+        for item_id in _iterate_possible_item_ids(_STATUSES):
+            remaining = await self._set_status_in_item_and_return_rest(item_id, remaining, status)
             if not remaining:
                 return
 
-    async def load_statuses(self) -> Mapping[str, str]:
+    async def load_statuses_by_connection(self) -> Mapping[str, str]:
         statuses: dict[str, str] = {}
-        for item_id in _iterate_item_ids(_STATUSES):
+        for item_id in _iterate_possible_item_ids(_STATUSES):
             item = await self._items.read(item_id, item_id)
             found: dict[str, str] = item["statuses"] if item else {}
             statuses |= found
@@ -74,7 +74,7 @@ class CosmosConnectionStates:
                 break
         return statuses
 
-    async def load_states(self) -> Mapping[str, ConnectionState]:
+    async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
         items = await self._items.query_items("SELECT * FROM c")
         # Building the states of thousands of connections would block the event loop.
         return await self._runtime.run_in_thread(_build_connection_states, items)
@@ -83,21 +83,23 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*self._writes, return_exceptions=True)
 
-    async def _set_status_in_item(self, item_id: str, connections: Collection[str], status: str) -> Collection[str]:
+    async def _set_status_in_item_and_return_rest(
+        self, item_id: str, connections: Collection[str], status: str
+    ) -> Collection[str]:
         """Set the status of the connections that belong to an item; return the other connections."""
         others: set[str] = set()
 
-        def change_statuses(before: Item | None) -> Item | None:
+        def change_statuses(before: Item | None) -> Item | NoChange:
             nonlocal others
             statuses: dict[str, str] = before["statuses"] if before else {}
-            others = _find_connections_of_later_items(statuses, connections)
+            others = _find_connections_that_do_not_fit(statuses, connections)
             changed = statuses | dict.fromkeys((each for each in connections if each not in others), status)
             return None if changed == statuses else {"id": item_id, "statuses": changed}
 
         await self._items.change(item_id, item_id, change_statuses)
         return [each for each in connections if each in others]
 
-    async def _count_messages_in_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _add_to_counts_in_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._waiting:
             batch: list[ArrivedMessages] = []
             write = asyncio.create_task(self._write_message_counts(source, batch))
@@ -113,22 +115,26 @@ class CosmosConnectionStates:
         name = hashlib.sha256(source.encode()).hexdigest()[:40]
         async with self._locks[source]:
             del self._waiting[source]
-            for item_id in _iterate_item_ids(name):
-                arrivals = await self._add_counts_to_item(item_id, source, arrivals)
+            for item_id in _iterate_possible_item_ids(name):
+                arrivals = await self._add_counts_to_item_and_return_rest(item_id, source, arrivals)
                 if not arrivals:
                     return
 
-    async def _add_counts_to_item(
+    async def _add_counts_to_item_and_return_rest(
         self, item_id: str, source: str, arrivals: Sequence[ArrivedMessages]
     ) -> Sequence[ArrivedMessages]:
         """Count the messages of the connections that belong to an item; return the messages of the others."""
         others: set[str] = set()
 
-        def add_counts(before: Item | None) -> Item | None:
+        def add_counts(before: Item | None) -> Item | NoChange:
             nonlocal others
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            others = _find_connections_of_later_items(counts, [each.connection for each in arrivals])
-            changes = [_add_new_messages_to_counts(counts, each) for each in arrivals if each.connection not in others]
+            others = _find_connections_that_do_not_fit(counts, [each.connection for each in arrivals])
+            changes = [
+                _add_new_messages_and_test_for_change(counts, each)
+                for each in arrivals
+                if each.connection not in others
+            ]
             return {"id": item_id, "source": source, "counts": counts} if any(changes) else None
 
         item = await self._items.change(item_id, item_id, add_counts, known_item=self._known.pop(item_id, None))
@@ -137,30 +143,32 @@ class CosmosConnectionStates:
         return [each for each in arrivals if each.connection in others]
 
 
-def _iterate_item_ids(name: str) -> Iterator[str]:
+def _iterate_possible_item_ids(first_item_id: str) -> Iterator[str]:
     """Yield the ids of the items that contain the connections: the name, and the name with 1, 2 and so on."""
-    yield name
+    yield first_item_id
     for number in itertools.count(1):
-        yield f"{name}-{number}"
+        yield f"{first_item_id}-{number}"
 
 
-def _find_connections_of_later_items(stored: Mapping[str, object], connections: Iterable[str]) -> set[str]:
+def _find_connections_that_do_not_fit(
+    stored_by_connection: Mapping[str, object], connections: Iterable[str]
+) -> set[str]:
     """Return the connections that an item neither contains nor has space for.
 
     A full item gets no more connections, and no connection is ever removed. So each connection stays in one item.
 
     Args:
-        stored: values of the item by connection.
+        stored_by_connection: values of the item by connection.
         connections: connections whose values change.
     """
-    new = [each for each in dict.fromkeys(connections) if each not in stored]
-    return set(new[max(0, MAX_CONNECTIONS - len(stored)) :])
+    new = [each for each in dict.fromkeys(connections) if each not in stored_by_connection]
+    return set(new[max(0, MAX_CONNECTIONS - len(stored_by_connection)) :])
 
 
-def _add_new_messages_to_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
+def _add_new_messages_and_test_for_change(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
     """Add the messages of one hub partition to the counts; return whether the counts or the latest time changed."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
-    new = arrivals.list_uncounted_numbers(before["highest"], before["last"])
+    new = arrivals.list_uncounted_sequence_numbers(before["highest"], before["last"])
     last = max(before["last"], format_rfc3339(arrivals.last_message))
     highest = max(new, default=before["highest"])
     count = {"received": before["received"] + len(new), "highest": highest, "last": last}

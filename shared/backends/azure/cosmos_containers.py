@@ -51,19 +51,19 @@ class ContainerDefinition:
             "excludedPaths": [{"path": "/*"}],
         }
 
-    def find_differences(self, properties: Mapping[str, Any]) -> list[str]:
+    def describe_differences(self, container_properties: Mapping[str, Any]) -> list[str]:
         """Describe the differences from this definition that make an existing container unusable.
 
         Args:
-            properties: properties of the container, from the Cosmos DB API.
+            container_properties: properties of the container, from the Cosmos DB API.
         """
         faults = []
-        if properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
+        if container_properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
             faults.append(f"its partition key must be {self.partition_key_path}")
-        unique = properties.get("uniqueKeyPolicy") or {}
+        unique = container_properties.get("uniqueKeyPolicy") or {}
         paths = [key.get("paths") for key in unique.get("uniqueKeys", [])]
         faults += [f"it must have the unique key {path}" for path in self.unique_key_paths if [path] not in paths]
-        if (properties.get("defaultTtl") or None) != self.default_ttl:
+        if (container_properties.get("defaultTtl") or None) != self.default_ttl:
             faults.append(_EXPIRY.get(self.default_ttl, f"its items must expire after {self.default_ttl} seconds"))
         return faults
 

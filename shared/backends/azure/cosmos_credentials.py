@@ -57,21 +57,21 @@ class CosmosCredentialStore:
         self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
     async def read_version(self) -> int:
-        return _read_version(await self._items.read(VERSION, SCOPE))
+        return _version_from_item(await self._items.read(VERSION, SCOPE))
 
     async def load(self) -> Credentials:
         for _ in range(ATTEMPTS):
             before = await self.read_version()
             items = await self._items.query_items(_ALL, SCOPE, scope=SCOPE)
             if (
-                max((_read_version(item) for item in items if item["id"] == VERSION), default=0)
+                max((_version_from_item(item) for item in items if item["id"] == VERSION), default=0)
                 == before
                 == await self.read_version()
             ):
                 return _parse_credentials(before, items, self._runtime.now() - RETENTION_AFTER_EXPIRY)
         raise self._items.build_unavailable_error()
 
-    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
+    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
         item = _key_to_item(key)
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
@@ -81,7 +81,7 @@ class CosmosCredentialStore:
                 if stored.digest != key.digest:
                     break
                 return stored
-            await self._require_not_revoked(parent)
+            await self._require_not_revoked(parent_id)
             if (
                 await self._items.put_if_unchanged(
                     version, _build_next_version_item(version), [("create", (item,), {})]
@@ -97,12 +97,14 @@ class CosmosCredentialStore:
         key = await self._items.read(f"{_KEY}{credential_id}", SCOPE)
         return key is not None and key["revokedAt"] is not None
 
-    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
-        return await self._revoke_with_descendants(f"{_KEY}{key_id}", key_id, [], at, event)
+    async def revoke_key_and_find_pending_event(
+        self, key_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
+        return await self._revoke_with_descendants_and_find_event(f"{_KEY}{key_id}", key_id, [], at, event)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        await self._items.commit_and_report_uncertainty(
-            SCOPE, [_build_property_patch(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))]
+        await self._items.commit_batch(
+            SCOPE, [_build_property_patch_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))]
         )
 
     async def add_token(self, token: IssuedToken) -> None:
@@ -117,10 +119,12 @@ class CosmosCredentialStore:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         return None if item is None else _token_from_item(item)
 
-    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+    async def revoke_token_and_find_pending_event(
+        self, token_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
         item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         own = [] if item is None else [_token_from_item(item)]
-        return await self._revoke_with_descendants("", token_id, own, at, event)
+        return await self._revoke_with_descendants_and_find_event("", token_id, own, at, event)
 
     async def list_pending_events(self) -> Sequence[AccessEvent]:
         items = await self._items.query_items(_PENDING, SCOPE, scope=SCOPE)
@@ -130,24 +134,29 @@ class CosmosCredentialStore:
     async def delete_pending_event(self, append_id: str) -> None:
         await self._items.delete(f"{_EVENT}{append_id}", SCOPE)
 
-    async def _require_not_revoked(self, parent: str) -> None:
-        if parent and await self.is_revoked(parent):
+    async def _require_not_revoked(self, credential_id: str) -> None:
+        if credential_id and await self.is_revoked(credential_id):
             raise build_revoked_credential_error()
 
-    async def _revoke_with_descendants(
-        self, key: str, credential_id: str, own: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
+    async def _revoke_with_descendants_and_find_event(
+        self,
+        key_item_id: str,
+        credential_id: str,
+        own_tokens: Sequence[IssuedToken],
+        at: datetime,
+        event: AccessEvent | None,
     ) -> AccessEvent | None:
         """Revoke a credential and its descendants, until a search after the last revocation finds no new descendant.
 
         Args:
-            key: id of the item of the API key to revoke; empty to revoke a token.
+            key_item_id: id of the item of the API key to revoke; empty to revoke a token.
             credential_id: id of the API key or token, whose descendants are revoked.
-            own: the token to revoke; empty to revoke an API key, or if the token is not stored.
+            own_tokens: the token to revoke; empty to revoke an API key, or if the token is not stored.
             at: time of the revocation.
             event: audit event of the revocation; None to store no event.
 
         Returns:
-            The pending event, as for :meth:`CredentialStore.revoke_key`.
+            The pending event, as for :meth:`CredentialStore.revoke_key_and_find_pending_event`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if new descendants were added during each of the searches; those that were found
@@ -156,19 +165,21 @@ class CosmosCredentialStore:
         revoked: set[str] | None = None
         pending: AccessEvent | None = None
         for _ in range(ATTEMPTS):
-            tokens = [*own, *await self._find_descendant_tokens([credential_id])]
+            tokens = [*own_tokens, *await self._find_descendant_tokens([credential_id])]
             found = {token.token_id for token in tokens}
             if revoked is not None and found <= revoked:
                 return pending
-            stored = await self._revoke_key_and_tokens(key, tokens, at, event if revoked is None else None)
+            stored = await self._revoke_in_batches_and_find_event(
+                key_item_id, tokens, at, event if revoked is None else None
+            )
             pending = pending or stored
             revoked = found
         raise self._items.build_unavailable_error()
 
-    async def _find_descendant_tokens(self, parents: Sequence[str]) -> list[IssuedToken]:
+    async def _find_descendant_tokens(self, parent_ids: Sequence[str]) -> list[IssuedToken]:
         """Find the retained tokens that were issued for these tokens or keys, directly or through other tokens."""
         found: dict[str, IssuedToken] = {}
-        unread = list(parents)
+        unread = list(parent_ids)
         while unread:
             children: list[Item] = []
             for batch in batched(unread, _PER_QUERY, strict=False):
@@ -181,14 +192,14 @@ class CosmosCredentialStore:
         since = self._runtime.now() - RETENTION_AFTER_EXPIRY
         return [token for token in found.values() if token.expires_at >= since]
 
-    async def _revoke_key_and_tokens(
-        self, key: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
+    async def _revoke_in_batches_and_find_event(
+        self, key_item_id: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
     ) -> AccessEvent | None:
         """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
 
-        Earlier revocations stay unchanged. ``key`` is the id of the API key's item; empty to revoke only tokens. The
-        event is stored with the key, or else with the first token. Return the pending event, which an earlier call
-        possibly stored.
+        Earlier revocations stay unchanged. ``key_item_id`` is the id of the API key's item; empty to revoke only
+        tokens. The event is stored with the key, or else with the first token. Return the pending event, which an
+        earlier call possibly stored.
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
@@ -196,8 +207,8 @@ class CosmosCredentialStore:
             changes: list[Operation] = []
             if event is not None and f"{_EVENT}{event.append_id}" not in stored:
                 changes.append(("create", (_event_to_item(event, at),), {}))
-            if key in stored and stored[key]["revokedAt"] is None:
-                changes.append(_build_property_patch(key, "/revokedAt", format_rfc3339(at)))
+            if key_item_id in stored and stored[key_item_id]["revokedAt"] is None:
+                changes.append(_build_property_patch_operation(key_item_id, "/revokedAt", format_rfc3339(at)))
             revocations = [_build_revocation_item(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
@@ -205,20 +216,20 @@ class CosmosCredentialStore:
                 if version is None:
                     break
             else:
-                return event and _find_pending_event(stored, event)
+                return event and _get_stored_or_given_event(stored, event)
         raise self._items.build_unavailable_error()
 
 
-def _read_version(item: Item | None) -> int:
+def _version_from_item(item: Item | None) -> int:
     return int(item["version"]) if item else 0
 
 
 def _build_next_version_item(item: Item | None) -> Item:
-    return {"id": VERSION, "scope": SCOPE, "version": _read_version(item) + 1}
+    return {"id": VERSION, "scope": SCOPE, "version": _version_from_item(item) + 1}
 
 
-def _build_property_patch(item_id: str, path: str, value: str) -> Operation:
-    return ("patch", (item_id, [{"op": "set", "path": path, "value": value}]), {})
+def _build_property_patch_operation(item_id: str, json_pointer: str, value: str) -> Operation:
+    return ("patch", (item_id, [{"op": "set", "path": json_pointer, "value": value}]), {})
 
 
 def _build_token_partition_key(token_id: str) -> str:
@@ -242,8 +253,8 @@ def _key_to_item(key: ApiKey) -> Item:
 
 
 def _key_from_item(item: Item) -> ApiKey:
-    def parse_time(name: str) -> datetime | None:
-        return None if item[name] is None else parse_rfc3339(item[name])
+    def parse_optional_time(property_name: str) -> datetime | None:
+        return None if item[property_name] is None else parse_rfc3339(item[property_name])
 
     return ApiKey(
         key_id=item["id"].removeprefix(_KEY),
@@ -253,37 +264,41 @@ def _key_from_item(item: Item) -> ApiKey:
         name=item["name"],
         rights=None if item["rights"] is None else select_known_rights(item["rights"]),
         created_at=parse_rfc3339(item["createdAt"]),
-        expires_at=parse_time("expiresAt"),
-        last_used_at=parse_time("lastUsedAt"),
-        revoked_at=parse_time("revokedAt"),
+        expires_at=parse_optional_time("expiresAt"),
+        last_used_at=parse_optional_time("lastUsedAt"),
+        revoked_at=parse_optional_time("revokedAt"),
         creators=tuple(item["creators"]) if "creators" in item else None,
         binding=binding_from_json(item.get("binding")),
     )
 
 
 def _token_to_item(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": _TOKEN, "scope": _build_token_partition_key(token.token_id), "ttl": _compute_time_to_live(token, at)}
+    place = {
+        "id": _TOKEN,
+        "scope": _build_token_partition_key(token.token_id),
+        "ttl": _compute_time_to_live_seconds(token, at),
+    }
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": format_rfc3339(token.expires_at)}
 
 
 def _build_revocation_item(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token, at)}
+    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live_seconds(token, at)}
     return {**place, "expiresAt": format_rfc3339(token.expires_at), "revokedAt": format_rfc3339(at)}
 
 
 def _event_to_item(event: AccessEvent, at: datetime) -> Item:
     place = {"id": f"{_EVENT}{event.append_id}", "scope": SCOPE, "isPending": True}
-    return {**place, "storedAt": format_rfc3339(at), "event": event.to_text()}
+    return {**place, "storedAt": format_rfc3339(at), "event": event.to_json_text()}
 
 
-def _find_pending_event(stored: Mapping[str, Item], event: AccessEvent) -> AccessEvent:
+def _get_stored_or_given_event(items_by_id: Mapping[str, Item], given_event: AccessEvent) -> AccessEvent:
     """Return the stored pending event with the append id of an event; the event itself if none is stored undamaged."""
-    item = stored.get(f"{_EVENT}{event.append_id}")
-    return event if item is None else parse_stored_event(item.get("event")) or event
+    item = items_by_id.get(f"{_EVENT}{given_event.append_id}")
+    return given_event if item is None else parse_stored_event(item.get("event")) or given_event
 
 
-def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:
+def _compute_time_to_live_seconds(token: IssuedToken, at: datetime) -> int:
     """Return the seconds for which Cosmos DB stores an item about a token.
 
     The result is at least the retention time, because the clock of ``at`` can be ahead of that of Cosmos DB.
@@ -295,9 +310,9 @@ def _token_from_item(item: Item) -> IssuedToken:
     return IssuedToken(item["token"], item["principal"], parse_rfc3339(item["expiresAt"]), item["parent"])
 
 
-def _parse_credentials(version: int, items: Sequence[Item], since: datetime) -> Credentials:
+def _parse_credentials(version: int, items: Sequence[Item], earliest_expiry: datetime) -> Credentials:
     keys = (_key_from_item(item) for item in items if item["id"].startswith(_KEY))
-    earliest = format_rfc3339(since)
+    earliest = format_rfc3339(earliest_expiry)
     revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= earliest)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)
     return Credentials(version, {key.key_id: key for key in keys}, ids)
@@ -335,7 +350,7 @@ class CosmosGrantStore:
         item = await self._items.read(_ID, _build_grant_partition_key(grant_id))
         return None if item is None else _stored_grant_from_item(item)
 
-    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
+    async def try_replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         etag, writes = json.loads(before.version)
         known = {**self._grant_to_item(before.grant), "_etag": etag, "writes": writes}
         return await self._items.put_if_unchanged(known, self._grant_to_item(after)) is not None
@@ -354,9 +369,10 @@ class CosmosGrantStore:
         items = sorted(await self._items.query_items(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 
-    async def _list_grants(self, sql: str, values: dict[str, str]) -> list[Grant]:
+    async def _list_grants(self, sql: str, parameter_values: dict[str, str]) -> list[Grant]:
         return sorted(
-            map(_grant_from_item, await self._items.query_items(sql, **values)), key=lambda grant: grant.grant_id
+            map(_grant_from_item, await self._items.query_items(sql, **parameter_values)),
+            key=lambda grant: grant.grant_id,
         )
 
     def _grant_to_item(self, grant: Grant) -> Item:

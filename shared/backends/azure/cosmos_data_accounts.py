@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_account import (
     OPEN_SECONDS,
     READ_SECONDS,
     SINGLE_TRY_OPTIONS,
-    open_client,
+    connect_and_read_account,
 )
 from shared.backends.azure.cosmos_data_requests import retry_document_read
 from shared.backends.azure.cosmos_requests import CosmosUsage
@@ -59,18 +59,18 @@ class DataAccount:
     key: str = ""
 
 
-def parse_data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]:
+def parse_data_accounts_by_store(setting_value: str, dns_suffix: str) -> dict[str, DataAccount]:
     """Parse the setting ``DATA_STORE_ACCOUNTS``; return the accounts by the short name (lookup) of the document store.
 
     Args:
-        setting: comma-separated entries ``lookup=resource id``.
+        setting_value: comma-separated entries ``lookup=resource id``.
         dns_suffix: DNS suffix of the accounts' addresses.
 
     Raises:
         ValueError: an entry is malformed.
     """
     accounts = {}
-    for part in filter(None, (part.strip() for part in setting.split(","))):
+    for part in filter(None, (part.strip() for part in setting_value.split(","))):
         lookup, _, resource = part.partition("=")
         found = _RESOURCE.fullmatch(resource.strip())
         if found is None:
@@ -127,7 +127,7 @@ class DataAccounts:
             try:
                 # The SDK caches the partition key of the reply.
                 await retry_document_read(
-                    lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime
+                    lambda: container.read(response_hook=self.usage.record_reply), self.usage, self.runtime
                 )
             except WorkspaceError as error:
                 raise (
@@ -155,19 +155,20 @@ class DataAccounts:
             self._credential = create_app_credential(self._client_id)
         return self._credential
 
-    async def _get_or_open_client(self, store: str) -> CosmosClient:
-        if store not in self.accounts:
+    async def _get_or_open_client(self, store_lookup: str) -> CosmosClient:
+        if store_lookup not in self.accounts:
             _LOG.error(
-                "a data store of the workspace has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store)
+                "a data store of the workspace has no account in DATA_STORE_ACCOUNTS",
+                extra=logs.fields(store=store_lookup),
             )
             raise build_store_unavailable_error()
-        async with self._opening[store].hold_lock():
-            if store not in self._clients:
-                self._clients[store] = await self._open_client(store)
-        return self._clients[store]
+        async with self._opening[store_lookup].hold_lock_or_raise_shared_failure():
+            if store_lookup not in self._clients:
+                self._clients[store_lookup] = await self._open_client(store_lookup)
+        return self._clients[store_lookup]
 
-    async def _open_client(self, store: str) -> CosmosClient:
-        account = self.accounts[store]
+    async def _open_client(self, store_lookup: str) -> CosmosClient:
+        account = self.accounts[store_lookup]
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         credential = account.key or self.get_or_create_credential()
         client = CosmosClient(
@@ -175,13 +176,13 @@ class DataAccounts:
         )
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                _reject_unsuitable_account(await open_client(client))
+                _reject_unsuitable_account(await connect_and_read_account(client))
         except BaseException as error:
             # Otherwise a client that failed to open would not close its connections.
             await client.close()
             if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                 raise
-            _LOG.exception("a document-store account cannot be opened", extra=logs.fields(store=store))
+            _LOG.exception("a document-store account cannot be opened", extra=logs.fields(store=store_lookup))
             raise build_store_unavailable_error() from error
         return client
 

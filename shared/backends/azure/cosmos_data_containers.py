@@ -70,7 +70,7 @@ class CosmosContainerStore:
 
     async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
         account = self._require_account(database)
-        with _convert_errors():
+        with _convert_azure_errors():
             listed = self._get_or_open_client(account).sql_resources.list_sql_containers(
                 account.group, account.name, database.database
             )
@@ -82,7 +82,7 @@ class CosmosContainerStore:
 
     async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         account = self._require_account(database)
-        with _convert_errors():
+        with _convert_azure_errors():
             try:
                 found = await self._get_or_open_client(account).sql_resources.get_sql_container(
                     account.group, account.name, database.database, name
@@ -99,7 +99,7 @@ class CosmosContainerStore:
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
-        with _convert_creation_errors():
+        with _convert_container_creation_errors():
             poller = await self._get_or_open_client(account).sql_resources.begin_create_update_sql_container(
                 account.group, account.name, database.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
@@ -139,7 +139,7 @@ def _container_from_result(result: SqlContainerGetResults) -> AccountContainer:
 
 
 @contextmanager
-def _convert_errors() -> Iterator[None]:
+def _convert_azure_errors() -> Iterator[None]:
     try:
         yield
     except HttpResponseError as error:
@@ -150,7 +150,7 @@ def _convert_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _convert_creation_errors() -> Iterator[None]:
+def _convert_container_creation_errors() -> Iterator[None]:
     """Convert the errors of a creation, which Resource Manager continues after a timeout or a lost reply."""
     try:
         yield

@@ -8,11 +8,11 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError
 
 from shared.backends.azure.cosmos_requests import (
     CosmosUsage,
+    find_throttle_delay_seconds,
+    get_sub_status_or_zero,
     is_stale_replica_error,
-    is_transient,
+    is_transient_error,
     is_unsent_request_error,
-    read_sub_status,
-    read_throttle_delay,
 )
 from shared.backends.azure.cosmos_transport import REGION_SUB_STATUSES
 from shared.conditional_requests import build_precondition_failed_error
@@ -43,19 +43,21 @@ _PARTITION_FULL: Final = 1014
 _LOG = logs.get_logger("cosmos")
 
 
-def read_http_status(error: Exception) -> int | None:
+def find_http_status(error: Exception) -> int | None:
     """Return the HTTP status of a failed request; None if there was no reply."""
     status: int | None = getattr(error, "status_code", None)
     return status
 
 
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
-    HTTPStatus.TOO_MANY_REQUESTS: lambda error: build_throttled_error(read_throttle_delay(error) or 0),
-    HTTPStatus.FORBIDDEN: lambda error: _build_forbidden_error(read_sub_status(error)),
+    HTTPStatus.TOO_MANY_REQUESTS: lambda error: build_throttled_error(find_throttle_delay_seconds(error) or 0),
+    HTTPStatus.FORBIDDEN: lambda error: _build_forbidden_error(get_sub_status_or_zero(error)),
     HTTPStatus.UNAUTHORIZED: lambda _: build_data_plane_forbidden_error(),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: build_document_too_large_error(),
     HTTPStatus.NOT_FOUND: lambda error: (
-        build_table_not_found_error() if read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
+        build_table_not_found_error()
+        if get_sub_status_or_zero(error) == _NO_CONTAINER
+        else build_document_not_found_error()
     ),
     HTTPStatus.CONFLICT: lambda _: build_unique_key_conflict_error(),
     HTTPStatus.PRECONDITION_FAILED: lambda _: build_precondition_failed_error(),
@@ -63,7 +65,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 }
 
 
-def error_from_rejection(error: Exception) -> WorkspaceError | None:
+def build_error_if_nothing_changed(error: Exception) -> WorkspaceError | None:
     """Return the error to raise for a failed request that certainly changed nothing in the account.
 
     Return None if the request may have changed something. Status 409 is converted to the error of a unique key.
@@ -71,7 +73,7 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     """
     if is_stale_replica_error(error):
         return None
-    create_error = _CERTAIN.get(read_http_status(error) or 0)
+    create_error = _CERTAIN.get(find_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
     return build_store_unavailable_error() if is_unsent_request_error(error) else None
@@ -89,7 +91,7 @@ async def retry_document_read[T](
         retry_throttled: True to retry a throttled request; False to raise THROTTLED.
 
     Raises:
-        WorkspaceError: see :func:`error_from_rejection`; UNAVAILABLE after the last attempt.
+        WorkspaceError: see :func:`build_error_if_nothing_changed`; UNAVAILABLE after the last attempt.
     """
     failures = 0
     while True:
@@ -97,16 +99,16 @@ async def retry_document_read[T](
             return await read()
         except FAILURES as error:
             failures += 1
-            delay = read_throttle_delay(error)
-            rejection = error_from_rejection(error)
+            delay = find_throttle_delay_seconds(error)
+            rejection = build_error_if_nothing_changed(error)
             if (
                 rejection is not None
                 and not (retry_throttled and delay is not None)
                 and not is_unsent_request_error(error)
             ):
                 raise rejection from error
-            if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
-                _LOG.warning("a read failed", extra=logs.fields(status=read_http_status(error)), exc_info=error)
+            if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient_error(error):
+                _LOG.warning("a read failed", extra=logs.fields(status=find_http_status(error)), exc_info=error)
                 raise build_store_unavailable_error() from error
             usage.read_retries += 1
             await wait_with_backoff(failures, delay or 0, runtime)
@@ -125,20 +127,20 @@ class WriteRetries:
         self._runtime = runtime
         self._failures = 0
 
-    async def wait_after_failure(self, error: Exception, *, conditional: bool) -> None:
+    async def wait_after_failure(self, error: Exception, *, has_if_match: bool) -> None:
         """Wait after a failed write; afterwards, the caller reads the document again and retries.
 
         Args:
             error: failure of the write.
-            conditional: whether the caller's request has an If-Match condition.
+            has_if_match: whether the caller's request has an If-Match condition.
 
         Raises:
             WorkspaceError: a retry cannot help; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` after the last attempt, if the
                 write may have been applied.
         """
-        rejection = error_from_rejection(error)
+        rejection = build_error_if_nothing_changed(error)
         has_changed = rejection is not None and rejection.kind is Kind.PRECONDITION_FAILED
-        if rejection is not None and not self.uncertain and (conditional or not has_changed):
+        if rejection is not None and not self.uncertain and (has_if_match or not has_changed):
             raise rejection from error
         if rejection is None:
             self.uncertain = True
@@ -146,17 +148,17 @@ class WriteRetries:
         self._failures += 1
         if self._failures >= ATTEMPTS:
             _LOG.warning(
-                "a write failed after all attempts", extra=logs.fields(status=read_http_status(error)), exc_info=error
+                "a write failed after all attempts", extra=logs.fields(status=find_http_status(error)), exc_info=error
             )
             raise (
                 build_write_outcome_unknown_error() if self.uncertain else build_store_unavailable_error()
             ) from error
-        await wait_with_backoff(self._failures, read_throttle_delay(error) or 0, self._runtime)
+        await wait_with_backoff(self._failures, find_throttle_delay_seconds(error) or 0, self._runtime)
 
 
-async def wait_with_backoff(failures: int, min_seconds: float, runtime: Runtime) -> None:
+async def wait_with_backoff(failure_count: int, min_seconds: float, runtime: Runtime) -> None:
     """Wait for ``min_seconds`` plus a random time; the maximum of the random time doubles with each failure."""
-    longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
+    longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failure_count)
     await runtime.sleep(min_seconds + runtime.uniform(0, longest))
 
 

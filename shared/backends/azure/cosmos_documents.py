@@ -16,8 +16,8 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
-from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, read_http_status, retry_document_read
-from shared.backends.azure.cosmos_queries import query_page
+from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, find_http_status, retry_document_read
+from shared.backends.azure.cosmos_queries import QueryPage, query_page
 from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
@@ -27,7 +27,7 @@ from shared.data_stores.errors import (
     build_unique_key_conflict_error,
     build_write_outcome_unknown_error,
 )
-from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, StoredDocument, Table
+from shared.data_stores.models import DocumentKey, DocumentPage, ETag, Missing, PartitionValue, StoredDocument, Table
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.runtime import Runtime
 
@@ -38,8 +38,9 @@ _POSITION_KIB: Final = 3
 """Maximum size in KiB of a page's continuation token, which is part of a URL; Azure limits a URL to 8 KiB."""
 
 type Item = Mapping[str, Any]
-type Items = list[Item]
-type FindOutcome = Callable[[Item | None, bool], str | None]
+type NewETag = str
+"""ETag of a written document; empty after the deletion of a document."""
+type FindNewETag = Callable[[Item | None, bool], NewETag | None]
 
 
 class CosmosDocumentStore:
@@ -62,71 +63,71 @@ class CosmosDocumentStore:
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         async with self._open_container(table) as container:
-            found = await self._read_item(container, key)
-        return None if found is None else StoredDocument(_item_to_text(found), str(found["_etag"]))
+            found = await self._find_item(container, key)
+        return None if found is None else StoredDocument(_item_to_document_json(found), str(found["_etag"]))
 
-    async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        marked = _parse_document_and_add_write_id(text, self._runtime)
+    async def create(self, table: Table, key: DocumentKey, document_json: bytes) -> ETag:
+        marked = _parse_document_and_add_write_id(document_json, self._runtime)
         retries = WriteRetries(self._usage, self._runtime)
         async with self._open_container(table) as container:
             while True:
                 try:
-                    return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
+                    return str((await container.create_item(marked, response_hook=self._usage.record_reply))["_etag"])
                 except FAILURES as error:
-                    if read_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
-                        raise await self._find_conflict_error(container, key) from error
-                    await retries.wait_after_failure(error, conditional=True)
-                found = await self._read_after_uncertain_write(container, key)
+                    if find_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
+                        raise await self._determine_conflict_error(container, key) from error
+                    await retries.wait_after_failure(error, has_if_match=True)
+                found = await self._find_item_after_uncertain_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
                     raise build_document_exists_error()
 
-    async def _find_conflict_error(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
+    async def _determine_conflict_error(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
         """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""
         # Without a unique key only the id can conflict, even if the read does not find the document yet.
-        if await self._read_item(container, key) is None and await self._has_unique_keys(container):
+        if await self._find_item(container, key) is None and await self._has_unique_keys(container):
             return build_unique_key_conflict_error()
         return build_document_exists_error()
 
     async def _has_unique_keys(self, container: ContainerProxy) -> bool:
         async def request_properties() -> Item:
-            found: Item = await container.read(response_hook=self._usage.count_reply)
+            found: Item = await container.read(response_hook=self._usage.record_reply)
             return found
 
         properties = await retry_document_read(request_properties, self._usage, self._runtime)
         return bool((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys"))
 
-    async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        marked = _parse_document_and_add_write_id(text, self._runtime)
+    async def replace(self, table: Table, key: DocumentKey, document_json: bytes, if_match: str | None) -> ETag:
+        marked = _parse_document_and_add_write_id(document_json, self._runtime)
 
-        def find_result_of_earlier_attempt(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
-            is_mine = uncertain and item is not None and item.get(WRITE_MARK) == marked[WRITE_MARK]
+        def find_etag_of_earlier_attempt(item: Item | None, may_be_applied: bool) -> NewETag | None:  # noqa: FBT001  the type says it
+            is_mine = may_be_applied and item is not None and item.get(WRITE_MARK) == marked[WRITE_MARK]
             return str(item["_etag"]) if is_mine and item is not None else None
 
         async with self._open_container(table) as container:
 
-            async def send_replace(etag: str) -> str:
+            async def send_replace(if_match_etag: str) -> NewETag:
                 replaced = await container.replace_item(
                     key.id,
                     marked,
-                    etag=etag,
+                    etag=if_match_etag,
                     match_condition=MatchConditions.IfNotModified,
-                    response_hook=self._usage.count_reply,
+                    response_hook=self._usage.record_reply,
                 )
                 return str(replaced["_etag"])
 
             return await self._write_document_with_retries(
-                container, key, if_match, send_replace, find_result_of_earlier_attempt
+                container, key, if_match, send_replace, find_etag_of_earlier_attempt
             )
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         before: set[str] = set()
 
-        def find_result_of_earlier_attempt(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+        def find_etag_of_earlier_attempt(item: Item | None, may_be_applied: bool) -> NewETag | None:  # noqa: FBT001  the type says it
             if item is None:
-                return "" if uncertain else None
-            if uncertain and before and item["_rid"] not in before:
+                return "" if may_be_applied else None
+            if may_be_applied and before and item["_rid"] not in before:
                 # The document was deleted, and another one was created since.
                 return ""
             before.add(str(item["_rid"]))
@@ -134,57 +135,60 @@ class CosmosDocumentStore:
 
         async with self._open_container(table) as container:
 
-            async def send_delete(etag: str) -> str:
+            async def send_delete(if_match_etag: str) -> NewETag:
                 await container.delete_item(
                     key.id,
-                    _to_partition_key(key.partition),
-                    etag=etag,
+                    _to_sdk_partition_key(key.partition),
+                    etag=if_match_etag,
                     match_condition=MatchConditions.IfNotModified,
-                    response_hook=self._usage.count_reply,
+                    response_hook=self._usage.record_reply,
                 )
                 return ""
 
             # Without a read before, a document deleted by a lost attempt and one that never existed look the same.
             await self._write_document_with_retries(
-                container, key, if_match, send_delete, find_result_of_earlier_attempt, read_etag_first=True
+                container, key, if_match, send_delete, find_etag_of_earlier_attempt, read_etag_first=True
             )
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
+        self, table: Table, partition: PartitionValue, limit: int, after_position: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         texts: list[bytes] = []
-        size, position = 0, after
+        size, position = 0, after_position
         async with self._open_container(table) as container:
             while len(texts) < limit and size < PAGE_BYTES:
                 items, position = await self._read_page(
-                    container, None if all_partitions else _to_partition_key(partition), limit - len(texts), position
+                    container,
+                    None if all_partitions else _to_sdk_partition_key(partition),
+                    limit - len(texts),
+                    position,
                 )
-                texts += map(_item_to_text, items)
+                texts += map(_item_to_document_json, items)
                 size += sum(map(len, texts[len(texts) - len(items) :]))
                 if position is None:
                     break
         return DocumentPage(tuple(texts), position)
 
     async def _read_page(
-        self, container: ContainerProxy, partition: Any, count: int, after: str | None
-    ) -> tuple[Items, str | None]:
-        async def request_page() -> tuple[Items, str | None]:
-            options = {} if partition is None else {"partition_key": partition}
-            count_reply = self._usage.count_reply
+        self, container: ContainerProxy, partition_key: Any, max_items: int, continuation_token: str | None
+    ) -> QueryPage:
+        async def request_page() -> QueryPage:
+            options = {} if partition_key is None else {"partition_key": partition_key}
+            record_reply = self._usage.record_reply
             return await query_page(
                 container,
                 "SELECT * FROM c",
-                after,
-                max_item_count=count,
+                continuation_token,
+                max_item_count=max_items,
                 continuation_token_limit=_POSITION_KIB,
-                response_hook=count_reply,
+                response_hook=record_reply,
                 **options,
             )
 
         try:
             return await retry_document_read(request_page, self._usage, self._runtime)
         except WorkspaceError as error:
-            if after is None or error.kind is not Kind.INVALID:
+            if continuation_token is None or error.kind is not Kind.INVALID:
                 raise
             raise build_invalid_field_error(
                 FIELD, "does not belong to this list; send the token of the previous page"
@@ -195,12 +199,12 @@ class CosmosDocumentStore:
         container: ContainerProxy,
         key: DocumentKey,
         if_match: str | None,
-        send: Callable[[str], Awaitable[str]],
-        find_result_of_earlier_attempt: FindOutcome,
+        send: Callable[[str], Awaitable[NewETag]],
+        find_etag_of_earlier_attempt: FindNewETag,
         *,
         read_etag_first: bool = False,
-    ) -> str:
-        """Write a document to Cosmos DB, with retries, and return the result of the write.
+    ) -> NewETag:
+        """Write a document to Cosmos DB, with retries, and return its new ETag.
 
         Each retry requires the ETag of a version that does not contain the write, so that no write is applied twice.
 
@@ -209,18 +213,18 @@ class CosmosDocumentStore:
             key: key of the document.
             if_match: the caller's If-Match condition; None for any version.
             send: sends the write, once for each attempt; its argument is the ETag for the If-Match condition.
-            find_result_of_earlier_attempt: returns the result of the write if the stored item proves that it was
-                applied, else None. The arguments are the item and whether the outcome of an attempt is unknown.
+            find_etag_of_earlier_attempt: returns the new ETag if the stored item proves that the write was applied,
+                else None. The arguments are the item, and whether an earlier attempt may have been applied.
             read_etag_first: whether the item is read before the first attempt.
         """
         etag, retries = None if read_etag_first else if_match, WriteRetries(self._usage, self._runtime)
         while True:
             if etag is None:
-                read = self._read_after_uncertain_write if retries.uncertain else self._read_item
+                read = self._find_item_after_uncertain_write if retries.uncertain else self._find_item
                 found = await read(container, key)
-                result = find_result_of_earlier_attempt(found, retries.uncertain)
-                if result is not None:
-                    return result
+                new_etag = find_etag_of_earlier_attempt(found, retries.uncertain)
+                if new_etag is not None:
+                    return new_etag
                 if found is None:
                     raise build_write_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
                 etag = str(found["_etag"])
@@ -231,15 +235,15 @@ class CosmosDocumentStore:
             try:
                 return await send(etag)
             except FAILURES as error:
-                await retries.wait_after_failure(error, conditional=if_match is not None)
+                await retries.wait_after_failure(error, has_if_match=if_match is not None)
                 etag = None
 
-    async def _read_item(
+    async def _find_item(
         self, container: ContainerProxy, key: DocumentKey, *, retry_throttled: bool = False
     ) -> Item | None:
         async def request_item() -> Item:
             found: Item = await container.read_item(
-                key.id, _to_partition_key(key.partition), response_hook=self._usage.count_reply
+                key.id, _to_sdk_partition_key(key.partition), response_hook=self._usage.record_reply
             )
             return found
 
@@ -250,14 +254,14 @@ class CosmosDocumentStore:
                 return None
             raise
 
-    async def _read_after_uncertain_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
+    async def _find_item_after_uncertain_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
         """Read an item after a write whose outcome is unknown.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.
         """
         try:
-            return await self._read_item(container, key, retry_throttled=True)
+            return await self._find_item(container, key, retry_throttled=True)
         except WorkspaceError as error:
             raise build_write_outcome_unknown_error() from error
 
@@ -271,12 +275,12 @@ class CosmosDocumentStore:
             raise
 
 
-def _parse_document_and_add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
-    document: dict[str, Any] = orjson.loads(text)
+def _parse_document_and_add_write_id(document_json: bytes, runtime: Runtime) -> dict[str, Any]:
+    document: dict[str, Any] = orjson.loads(document_json)
     return {**document, WRITE_MARK: runtime.new_id()}
 
 
-def _item_to_text(item: Item) -> bytes:
+def _item_to_document_json(item: Item) -> bytes:
     document = {name: value for name, value in item.items() if name not in SYSTEM_MEMBERS}
     try:
         return orjson.dumps(document)
@@ -285,7 +289,7 @@ def _item_to_text(item: Item) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _to_partition_key(value: PartitionValue) -> Any:
+def _to_sdk_partition_key(value: PartitionValue) -> Any:
     if isinstance(value, Missing):
         return NonePartitionKeyValue
     return NullPartitionKeyValue if value is None else value

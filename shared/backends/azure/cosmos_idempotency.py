@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.background.ports import CLOCK_TOLERANCE
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
@@ -26,20 +26,20 @@ class CosmosIdempotencyStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
-        item_id = f"key-{key}"
+    async def store_or_get_claim(self, key_hash: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
+        item_id = f"key-{key_hash}"
 
-        def claim_if_free(before: Item | None) -> Item | None:
+        def claim_if_free(before: Item | None) -> Item | NoChange:
             return _claim_to_item(item_id, new_claim, at) if _is_missing_or_expired(before, forget_before) else None
 
         item = await self._items.change(item_id, item_id, claim_if_free)
         return _claim_from_item(item) if item else new_claim
 
-    async def delete_claim(self, key: str, append_id: str) -> None:
-        item_id = f"key-{key}"
+    async def delete_claim(self, key_hash: str, append_id: str) -> None:
+        item_id = f"key-{key_hash}"
         item = await self._items.read(item_id, item_id)
         if item is not None and item["appendId"] == append_id:
-            await self._items.delete(item_id, item_id, etag=item["_etag"])
+            await self._items.delete(item_id, item_id, if_match_etag=item["_etag"])
 
 
 class CosmosReplyStore:
@@ -53,11 +53,17 @@ class CosmosReplyStore:
         self._items = _create_item_store(account)
 
     async def claim_and_lease_key(
-        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
+        self,
+        key_hash: str,
+        new_claim: Claim,
+        lease_id: str,
+        at: datetime,
+        lease_until: datetime,
+        forget_before: datetime,
     ) -> BeginResult:
-        item_id = f"answer-{name}"
+        item_id = f"answer-{key_hash}"
 
-        def lease_if_free(before: Item | None) -> Item | None:
+        def lease_if_free(before: Item | None) -> Item | NoChange:
             free = before is None or _is_missing_or_expired(before, forget_before)
             item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
             if "answer" not in item and item["leasedUntil"] > format_rfc3339(lease_until + CLOCK_TOLERANCE):
@@ -75,29 +81,31 @@ class CosmosReplyStore:
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
         return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease_id)
 
-    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
-        await self._change_reply_if_leased(
-            name, lease_id, lambda item: item | {"leasedUntil": format_rfc3339(lease_until)}
+    async def renew_lease(self, key_hash: str, lease_id: str, lease_until: datetime) -> None:
+        await self._try_change_leased_reply(
+            key_hash, lease_id, lambda item: item | {"leasedUntil": format_rfc3339(lease_until)}
         )
 
-    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
-        member = {"answer": base64.b64encode(reply).decode()}
-        return await self._change_reply_if_leased(name, lease_id, lambda item: item | member)
+    async def try_save_reply(self, key_hash: str, lease_id: str, encrypted_reply: bytes) -> bool:
+        member = {"answer": base64.b64encode(encrypted_reply).decode()}
+        return await self._try_change_leased_reply(key_hash, lease_id, lambda item: item | member)
 
-    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
-        if not forget:
-            await self._change_reply_if_leased(name, lease_id, lambda item: item | _FREE)
+    async def release_lease(self, key_hash: str, lease_id: str, *, deletes_claim: bool) -> None:
+        if not deletes_claim:
+            await self._try_change_leased_reply(key_hash, lease_id, lambda item: item | _FREE)
             return
-        item_id = f"answer-{name}"
+        item_id = f"answer-{key_hash}"
         item = await self._items.read(item_id, item_id)
         if item is not None and item["lease"] == lease_id and "answer" not in item:
-            await self._items.delete(item_id, item_id, etag=item["_etag"])
+            await self._items.delete(item_id, item_id, if_match_etag=item["_etag"])
 
-    async def _change_reply_if_leased(self, name: str, lease_id: str, change: Callable[[dict[str, Any]], Item]) -> bool:
+    async def _try_change_leased_reply(
+        self, key_hash: str, lease_id: str, change: Callable[[dict[str, Any]], Item]
+    ) -> bool:
         """Change a stored reply if the caller still has the lease; return False if it has lost the lease."""
-        item_id, has_lease = f"answer-{name}", False
+        item_id, has_lease = f"answer-{key_hash}", False
 
-        def change_if_leased(before: Item | None) -> Item | None:
+        def change_if_leased(before: Item | None) -> Item | NoChange:
             nonlocal has_lease
             has_lease = before is not None and before["lease"] == lease_id
             return change(before) if before is not None and has_lease else None

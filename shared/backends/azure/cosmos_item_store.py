@@ -6,7 +6,7 @@ same condition. If the second attempt conflicts, the ids in the item show whethe
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosHttpResponseError
@@ -22,7 +22,7 @@ from shared.backends.azure.cosmos_containers import (
     ContainerDefinition,
 )
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_read, send_batch
+from shared.backends.azure.cosmos_requests import BatchResults, Operation, ReadRetries, retry_read, send_batch
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
@@ -38,6 +38,22 @@ _LONGEST_WAIT_SECONDS: Final = 1.0
 _LOG = logs.get_logger("cosmos")
 
 type Item = dict[str, Any]
+
+type NoChange = None
+"""Result of a function that changes items, if the item stays as it is."""
+
+
+class BatchOutcome(NamedTuple):
+    """Outcome of a transactional batch.
+
+    Attributes:
+        results: result of each operation; None if one of the batch's conditions is false.
+        may_be_applied: True if an earlier attempt of the same batch may have been applied; this would explain the
+            false condition.
+    """
+
+    results: BatchResults | None
+    may_be_applied: bool
 
 
 class CosmosItemStore:
@@ -66,14 +82,14 @@ class CosmosItemStore:
         self._name = store_name
         self._retry_seconds = retry_seconds
 
-    async def read(self, item_id: str, partition: str) -> Item | None:
+    async def read(self, item_id: str, partition_key: str) -> Item | None:
         """Read one Cosmos DB item by its id; return None if it does not exist."""
         usage = self._account.usage
-        async with self._convert_errors():
+        async with self._replace_errors_by_unavailable_error():
             container = await self._account.open_container(self._definition.name)
             try:
                 return await retry_read(
-                    lambda: container.read_item(item_id, partition, response_hook=usage.count_reply),
+                    lambda: container.read_item(item_id, partition_key, response_hook=usage.record_reply),
                     usage,
                     self._account.runtime,
                 )
@@ -84,18 +100,18 @@ class CosmosItemStore:
                     raise self.build_unavailable_error() from error
                 return None
 
-    async def query_items(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
+    async def query_items(self, sql: str, partition_key: str | None = None, **values: str) -> list[Item]:
         """Return the items that match a query; their order is undefined unless the query has ``ORDER BY``.
 
         Args:
             sql: SQL text of the query, with parameters ``@name``.
-            partition: partition key of the items; None for all partitions.
+            partition_key: partition key of the items; None for all partitions.
             values: values of the query's parameters by name.
         """
         usage = self._account.usage
-        options: dict[str, Any] = {} if partition is None else {"partition_key": partition}
+        options: dict[str, Any] = {} if partition_key is None else {"partition_key": partition_key}
         parameters: list[dict[str, object]] = [{"name": f"@{name}", "value": value} for name, value in values.items()]
-        async with self._convert_errors():
+        async with self._replace_errors_by_unavailable_error():
             container = await self._account.open_container(self._definition.name)
             retries = ReadRetries(usage, self._account.runtime)
             while True:
@@ -105,7 +121,7 @@ class CosmosItemStore:
                         sql,
                         parameters=parameters,
                         max_item_count=_PAGE,
-                        response_hook=usage.count_reply,
+                        response_hook=usage.record_reply,
                         **options,
                     )
                     return [item async for item in found]
@@ -115,8 +131,8 @@ class CosmosItemStore:
     async def change(
         self,
         item_id: str,
-        partition: str,
-        change: Callable[[Item | None], Item | None],
+        partition_key: str,
+        change: Callable[[Item | None], Item | NoChange],
         *,
         known_item: Item | None = None,
     ) -> Item | None:
@@ -126,13 +142,13 @@ class CosmosItemStore:
 
         Args:
             item_id: id of the item.
-            partition: partition key of the item.
+            partition_key: partition key of the item.
             change: receives the current item (None if it does not exist) and returns the new item, or None for no
                 change. It can be called several times; its exceptions are raised to the caller.
             known_item: the item that this process wrote last; saves a read if no other process has changed it.
         """
         deadline = self._account.runtime.monotonic() + self._retry_seconds
-        before = known_item or await self.read(item_id, partition)
+        before = known_item or await self.read(item_id, partition_key)
         attempt = 0
         while True:
             after = change(before)
@@ -145,7 +161,7 @@ class CosmosItemStore:
                 raise self.build_unavailable_error()
             await self._wait_before_retry(attempt)
             attempt += 1
-            before = await self.read(item_id, partition)
+            before = await self.read(item_id, partition_key)
 
     async def put_if_unchanged(
         self, before: Item | None, after: Item, other_operations: Sequence[Operation] = ()
@@ -167,56 +183,59 @@ class CosmosItemStore:
         if before is not None:
             operation = ("replace", (body["id"], body), {"if_match_etag": before["_etag"]})
         partition = body[self._definition.partition_key_property]
-        results, uncertain = await self.commit_and_report_uncertainty(partition, (operation, *other_operations))
-        if results is not None:
-            return body | {"_etag": str(results[0]["eTag"])}
-        found = await self.read(body["id"], partition) if uncertain else None
+        outcome = await self.commit_batch(partition, (operation, *other_operations))
+        if outcome.results is not None:
+            return body | {"_etag": str(outcome.results[0]["eTag"])}
+        found = await self.read(body["id"], partition) if outcome.may_be_applied else None
         return found if found is not None and write in found.get("writes", ()) else None
 
-    async def commit_and_report_uncertainty(self, partition: str, operations: Sequence[Operation]) -> tuple[Any, bool]:
+    async def commit_batch(self, partition_key: str, operations: Sequence[Operation]) -> BatchOutcome:
         """Send a transactional batch, with retries, until its outcome is known.
-
-        Returns:
-            Two values. The first contains the results of the batch; it is None if one of the batch's conditions is
-            false. The second is True if an earlier attempt of the same batch may have been applied, which would explain
-            the false condition.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the batch may have been applied.
         """
         deadline = self._account.runtime.monotonic() + self._retry_seconds
-        uncertain, attempt = False, 0
-        async with self._convert_errors():
+        may_be_applied, attempt = False, 0
+        async with self._replace_errors_by_unavailable_error():
             container = await self._account.open_container(self._definition.name)
             while True:
                 try:
-                    return await send_batch(
-                        container, operations, partition, self._account.usage, deadline, runtime=self._account.runtime
-                    ), uncertain
+                    results = await send_batch(
+                        container,
+                        operations,
+                        partition_key,
+                        self._account.usage,
+                        deadline,
+                        runtime=self._account.runtime,
+                    )
                 except TipMovedError:
-                    return None, uncertain
+                    return BatchOutcome(None, may_be_applied)
                 except OutcomeUnknownError as error:
-                    uncertain = True
+                    may_be_applied = True
                     if self._account.runtime.monotonic() > deadline:
                         raise self.build_unavailable_error() from error
+                else:
+                    return BatchOutcome(results, may_be_applied)
                 await self._wait_before_retry(attempt)
                 attempt += 1
 
-    async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
+    async def delete(self, item_id: str, partition_key: str, *, if_match_etag: str = "") -> None:
         """Delete an item if it exists. With an ETag, delete the item only if it still has this ETag."""
-        condition = {"if_match_etag": etag} if etag else {}
-        await self.commit_and_report_uncertainty(partition, [("delete", (item_id,), condition)])
+        condition = {"if_match_etag": if_match_etag} if if_match_etag else {}
+        await self.commit_batch(partition_key, [("delete", (item_id,), condition)])
 
     def build_unavailable_error(self) -> WorkspaceError:
         """Build the UNAVAILABLE error with this store's error code."""
-        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
+        name = self._name[0].upper() + self._name[1:]
+        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{name} does not respond; retry later.")
 
     async def _wait_before_retry(self, attempt: int) -> None:
         runtime = self._account.runtime
         await runtime.sleep(runtime.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt)))
 
     @asynccontextmanager
-    async def _convert_errors(self) -> AsyncIterator[None]:
+    async def _replace_errors_by_unavailable_error(self) -> AsyncIterator[None]:
         """Replace every ``WorkspaceError`` of the block by the error of :meth:`build_unavailable_error`."""
         try:
             yield
@@ -224,7 +243,7 @@ class CosmosItemStore:
             raise self.build_unavailable_error() from error
 
 
-def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
+def build_readiness_checks_by_name(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
     """Return readiness checks by name, one for each container without which most requests fail.
 
     A check looks up an item that does not exist, which costs one request unit.

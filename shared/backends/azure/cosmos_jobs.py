@@ -12,7 +12,7 @@ from typing import Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import BACKGROUND, DOWNLOADS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.background.ports import JobClaim, cap_stored_time
 from shared.downloads.models import Job
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -55,18 +55,18 @@ class CosmosJobStore:
         return job
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             return None if before is None else _job_to_item(change(_job_from_item(before)))
 
         item = await self._items.change(job_id, job_id, change_item)
         return None if item is None else _job_from_item(item)
 
-    async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
-        found = await self._items.query_items("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
+    async def list_jobs_of_owner(self, owner_id: str) -> Sequence[Job]:
+        found = await self._items.query_items("SELECT * FROM c WHERE c.owner = @owner", owner=owner_id)
         jobs = sorted(map(_job_from_item, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
-    async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
+    async def list_expired_job_ids(self, at: datetime) -> Sequence[str]:
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
         found = await self._items.query_items(text, at=format_rfc3339(at))
         return [item["id"] for item in sorted(found, key=lambda item: (item["expiresAt"], item["id"]))]
@@ -100,15 +100,15 @@ class CosmosJobLeaseStore:
         self._items = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", name)
 
     async def claim_job(
-        self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime
+        self, job_name: str, holder_id: str, at: datetime, leased_until: datetime, first_due: datetime
     ) -> JobClaim:
         claims: list[JobClaim] = []
 
-        def claim_if_due(before: Item | None) -> Item | None:
-            item = before or {"id": job, "dueAt": format_rfc3339(first_due), "holder": "", "heldUntil": ""}
+        def claim_if_due(before: Item | None) -> Item | NoChange:
+            item = before or {"id": job_name, "dueAt": format_rfc3339(first_due), "holder": "", "heldUntil": ""}
             due_at = cap_stored_time(parse_rfc3339(item["dueAt"]), first_due)
             free_at, item = due_at, {**item, "dueAt": format_rfc3339(due_at)}
-            if item["holder"] not in ("", holder):
+            if item["holder"] not in ("", holder_id):
                 lease_end = cap_stored_time(parse_rfc3339(item["heldUntil"]), leased_until)
                 free_at, item = max(due_at, lease_end), {**item, "heldUntil": format_rfc3339(lease_end)}
             if free_at > at:
@@ -116,24 +116,26 @@ class CosmosJobLeaseStore:
                 is_unchanged = before is not None and all(before[name] == item[name] for name in ("dueAt", "heldUntil"))
                 return None if is_unchanged else item
             claims[:] = [JobClaim(granted=True, next_attempt=leased_until)]
-            return {**item, "holder": holder, "heldUntil": format_rfc3339(leased_until)}
+            return {**item, "holder": holder_id, "heldUntil": format_rfc3339(leased_until)}
 
-        await self._items.change(job, job, claim_if_due)
+        await self._items.change(job_name, job_name, claim_if_due)
         return claims[0]
 
-    async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
-        def extend_if_held(before: Item | None) -> Item | None:
+    async def try_extend_lease(self, job_name: str, holder_id: str, leased_until: datetime) -> bool:
+        def extend_if_held(before: Item | None) -> Item | NoChange:
             return (
-                {**before, "heldUntil": format_rfc3339(leased_until)} if before and before["holder"] == holder else None
+                {**before, "heldUntil": format_rfc3339(leased_until)}
+                if before and before["holder"] == holder_id
+                else None
             )
 
-        item = await self._items.change(job, job, extend_if_held)
-        return item is not None and item["holder"] == holder
+        item = await self._items.change(job_name, job_name, extend_if_held)
+        return item is not None and item["holder"] == holder_id
 
-    async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
-        def release_if_held(before: Item | None) -> Item | None:
-            if before is None or before["holder"] != holder:
+    async def release_lease(self, job_name: str, holder_id: str, next_due_at: datetime) -> None:
+        def release_if_held(before: Item | None) -> Item | NoChange:
+            if before is None or before["holder"] != holder_id:
                 return None
-            return {**before, "dueAt": format_rfc3339(due_at), "holder": "", "heldUntil": ""}
+            return {**before, "dueAt": format_rfc3339(next_due_at), "holder": "", "heldUntil": ""}
 
-        await self._items.change(job, job, release_if_held)
+        await self._items.change(job_name, job_name, release_if_held)

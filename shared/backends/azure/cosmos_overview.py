@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from azure.core.exceptions import AzureError
 
@@ -17,7 +17,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead
 from shared.backends.azure.cosmos_containers import DEFINITIONS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import Operation, ReadRetries, build_unavailable_error
 from shared.provenance.hash_rule import format_record_id
@@ -52,6 +52,21 @@ _BROKEN: Final = (
 )
 _UNCOUNTED: Final = "SELECT * FROM c WHERE c.id = 'head' AND (NOT IS_DEFINED(c.counts['from']) OR c.counts['from'] > 0)"
 _PENDING: Final = "SELECT * FROM c WHERE c.pendingAt >= @from ORDER BY c.pendingAt"
+
+
+class _SortKey(NamedTuple):
+    """Place of an entry in the order of the index of pending amendments."""
+
+    timestamp: str
+    partition_key: str
+    sequence: int
+
+
+class _ChainItems(NamedTuple):
+    """Head and status items of chains in order of scope; ``has_more`` is True if more chains follow."""
+
+    items: list[Item]
+    has_more: bool
 
 
 class CosmosChainOverview:
@@ -96,7 +111,7 @@ class CosmosChainOverview:
         found: dict[ChainKey, None] = {}
         for target in sorted(Target):
             for item in await self._query_items_until(target, _UNCOUNTED, {}, lambda _: False):
-                chain = items.chain_key_from_item(target, item)
+                chain = items.chain_key_from_genuine_head_item(target, item)
                 # The head item of a full segment keeps its counts; only those of the newest segment matter.
                 if chain is not None and chain not in found and not await self._has_complete_counts(chain):
                     found[chain] = None
@@ -104,8 +119,8 @@ class CosmosChainOverview:
                     return list(found)
         return list(found)
 
-    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
-        head = await self._store.read_newest_head(chain)
+    async def complete_record_count(self, chain: ChainKey) -> None:
+        head = await self._store.find_newest_head(chain)
         if head is None or (head.counts is not None and head.counts.are_complete):
             return
         uncounted = head.tip.sequence if head.counts is None else head.counts.counted_from
@@ -118,26 +133,26 @@ class CosmosChainOverview:
     async def list_pending_amendments(
         self, after: PendingPlace | None, limit: int, max_bytes: int, *, with_records: bool = True
     ) -> Sequence[PendingEntry]:
-        minimum = ("", "", 0) if after is None else _to_sort_key(after)
+        minimum = _SortKey("", "", 0) if after is None else _to_sort_key(after)
         entries: dict[PendingPlace, PendingEntry] = {}
         newest = ""
 
-        def add_entries_until_enough(item: Item) -> bool:
+        def add_entries_and_check_if_page_is_full(item: Item) -> bool:
             nonlocal newest
             # Items with the same time arrive in any order, so all of them are read.
             if len(entries) >= limit and item["pendingAt"] > newest:
                 return True
             newest = item["pendingAt"]
-            for entry in _entries_from_item(item):
+            for entry in _pending_entries_from_item(item):
                 if _to_sort_key(entry.place) > minimum:
                     entries.setdefault(entry.place, entry)
             return False
 
         await self._query_items_until(
-            Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries_until_enough
+            Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum.timestamp}, add_entries_and_check_if_page_is_full
         )
         page = [entries[place] for place in sorted(entries, key=_to_sort_key)[:limit]]
-        return await self._read_records_of_entries(page, max_bytes) if with_records else page
+        return await self._add_records_to_entries(page, max_bytes) if with_records else page
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         removed: dict[tuple[ChainKey, str], int] = {}
@@ -151,8 +166,8 @@ class CosmosChainOverview:
             if count == int(size):
                 await self._items[chain.target].delete(item_id, partition)
 
-    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
-        for chain, size in sizes.items():
+    async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:
+        for chain, size in sizes_by_chain.items():
             await self._change_status_item(chain, _build_checkpoint_size_update(size))
 
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
@@ -160,7 +175,7 @@ class CosmosChainOverview:
         members |= {"brokenAt": verdict.broken_at, "reason": verdict.reason}
         latest = compute_latest_verdict_time(self._account.runtime.now())
 
-        def store_verdict(item: Item) -> Item | None:
+        def store_verdict(item: Item) -> Item | NoChange:
             stored = _find_verdict(item)
             is_outdated = verdict.is_valid and stored is not None and started_at < stored.verified_at <= latest
             return None if is_outdated else {**item, "verdict": members}
@@ -170,26 +185,26 @@ class CosmosChainOverview:
     async def close(self) -> None:
         """Do nothing; the owner of the account closes the account."""
 
-    async def _list_chains_of_target(self, target: Target, last_scope: str | None, limit: int) -> list[ChainSummary]:
+    async def _list_chains_of_target(self, target: Target, after_scope: str | None, limit: int) -> list[ChainSummary]:
         found: list[ChainSummary] = []
         more = True
         while more and len(found) < limit:
-            rows, more = await self._read_items_of_next_chains(target, last_scope, limit - len(found))
+            rows, more = await self._read_items_of_next_chains(target, after_scope, limit - len(found))
             for scope, group in groupby(rows, key=lambda item: item["scope"]):
-                last_scope = scope
-                summary = _summary_from_items(target, list(group))
+                after_scope = scope
+                summary = _summary_from_items_if_valid(target, list(group))
                 # A forged head item is not in the partition of its scope, and has no summary.
                 if summary is not None:
                     found.append(summary)
         return found
 
-    async def _list_broken_chains(self, target: Target, last_scope: str | None, limit: int) -> list[ChainSummary]:
-        text = _BROKEN.format(comparison=">=" if last_scope is None else ">")
+    async def _list_broken_chains(self, target: Target, after_scope: str | None, limit: int) -> list[ChainSummary]:
+        text = _BROKEN.format(comparison=">=" if after_scope is None else ">")
         found: list[ChainSummary] = []
-        for status in await self._query_items_until(target, text, {"@after": last_scope or ""}, lambda _: False):
+        for status in await self._query_items_until(target, text, {"@after": after_scope or ""}, lambda _: False):
             chain = ChainKey(target, status["scope"])
             if status["chain"] == items.compute_partition_key(chain, 1):
-                head = await self._store.read_newest_head(chain)
+                head = await self._store.find_newest_head(chain)
                 found.append(
                     _build_summary_without_head(chain, status) if head is None else _build_summary(chain, head, status)
                 )
@@ -197,24 +212,22 @@ class CosmosChainOverview:
                 break
         return found
 
-    async def _read_items_of_next_chains(
-        self, target: Target, last_scope: str | None, limit: int
-    ) -> tuple[list[Item], bool]:
-        """Return the head and status items of the next chains in order of scope, and whether more chains follow."""
+    async def _read_items_of_next_chains(self, target: Target, after_scope: str | None, limit: int) -> _ChainItems:
+        """Read the items of the next chains, at most ``limit`` chains."""
         scopes: set[str] = set()
 
-        def is_enough(item: Item) -> bool:
+        def is_item_beyond_limit(item: Item) -> bool:
             scopes.add(item["scope"])
             return len(scopes) > limit
 
-        text = _SUMMARIES.format(comparison=">=" if last_scope is None else ">")
-        rows = await self._query_items_until(target, text, {"@after": last_scope or ""}, is_enough)
-        return rows, len(scopes) > limit
+        text = _SUMMARIES.format(comparison=">=" if after_scope is None else ">")
+        rows = await self._query_items_until(target, text, {"@after": after_scope or ""}, is_item_beyond_limit)
+        return _ChainItems(rows, len(scopes) > limit)
 
     async def _query_items_until(
-        self, target: Target, sql: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
+        self, target: Target, sql: str, values: Mapping[str, object], must_stop_at: Callable[[Item], bool]
     ) -> list[Item]:
-        """Run a query over all partitions; return its items before the first item for which ``is_enough`` is True."""
+        """Run a query over all partitions; return its items up to the one at which it must stop, without that item."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:
@@ -222,11 +235,11 @@ class CosmosChainOverview:
             try:
                 container = await self._account.open_container(target)
                 rows = query_items(
-                    container, sql, parameters=parameters, max_item_count=_PAGE, response_hook=usage.count_reply
+                    container, sql, parameters=parameters, max_item_count=_PAGE, response_hook=usage.record_reply
                 )
                 async with aclosing(rows):
                     async for item in rows:
-                        if is_enough(item):
+                        if must_stop_at(item):
                             break
                         found.append(item)
             except (AzureError, OSError, TimeoutError) as error:
@@ -235,7 +248,7 @@ class CosmosChainOverview:
                 return found
 
     async def _has_complete_counts(self, chain: ChainKey) -> bool:
-        head = await self._store.read_newest_head(chain)
+        head = await self._store.find_newest_head(chain)
         return head is None or (head.counts is not None and head.counts.are_complete)
 
     async def _read_time_of_first_record(self, chain: ChainKey) -> str:
@@ -243,26 +256,31 @@ class CosmosChainOverview:
         page = await self._store.read(chain, 0, limit=1, max_bytes=1)
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
-    async def _index_and_count_pending_amendments(self, chain: ChainKey, last: int) -> int:
-        """Add the pending amendments among a chain's first ``last`` records to the index.
+    async def _index_and_count_pending_amendments(self, chain: ChainKey, last_sequence: int) -> int:
+        """Add the pending amendments among a chain's first ``last_sequence`` records to the index.
 
         Return the number of amendments minus the number of decisions, both counted in these records.
         """
         pending, low, more = 0, 1, True
         while more:
-            filters = Filters(equal={"Status": "pending"}, absent=("AmendmentID",), from_sequence=low, to_sequence=last)
+            filters = Filters(
+                equal={"Status": "pending"}, absent=("AmendmentID",), from_sequence=low, to_sequence=last_sequence
+            )
             page = await self._store.scan(chain, filters, newest_first=False, limit=COUNTED_AT_ONCE, max_bytes=_BYTES)
             more = page.more
             if not page.records:
                 break
             low = page.records[-1].sequence + 1
-            pending += await self._index_and_count_pending_of_page(chain, page.records, last)
+            pending += await self._index_and_count_pending_in_page(chain, page.records, last_sequence)
         return pending
 
-    async def _index_and_count_pending_of_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
+    async def _index_and_count_pending_in_page(
+        self, chain: ChainKey, records: Sequence[ChainRecord], last_sequence: int
+    ) -> int:
         """Add the undecided amendments among ``records`` to the index.
 
-        Return the number of these records minus the number of their decisions among the chain's first ``last`` records.
+        Return the number of these records minus the number of their decisions with a sequence number up to
+        ``last_sequence``.
         """
         names = {format_record_id(record.sequence): record for record in records}
         decisions = await self._store.find(chain, LookupField.AMENDMENT_ID, list(names))
@@ -277,12 +295,12 @@ class CosmosChainOverview:
             if name not in decided
         ]
         if operations:
-            await self._items[chain.target].commit_and_report_uncertainty(
-                items.compute_partition_key(chain, 1), operations
-            )
-        return len(records) - sum(decision.sequence <= last for decision in decisions)
+            await self._items[chain.target].commit_batch(items.compute_partition_key(chain, 1), operations)
+        return len(records) - sum(decision.sequence <= last_sequence for decision in decisions)
 
-    async def _add_missing_counts(self, chain: ChainKey, counted_from: int, first_at: str, pending: int) -> None:
+    async def _add_missing_counts(
+        self, chain: ChainKey, uncounted_records: int, first_record_at: str, pending_amendments: int
+    ) -> None:
         """Add the counts of a chain's first records to its head item.
 
         Earlier versions of the service appended these records without counting them. Retry after concurrent appends.
@@ -290,33 +308,35 @@ class CosmosChainOverview:
 
         Args:
             chain: chain whose counts are incomplete.
-            counted_from: number of the records that are not counted yet.
-            first_at: time of the chain's first record.
-            pending: number of amendments minus the number of decisions, both counted in these records.
+            uncounted_records: number of the records that are not counted yet.
+            first_record_at: time of the chain's first record.
+            pending_amendments: number of amendments minus the number of decisions, both counted in these records.
         """
         runtime = self._account.runtime
         deadline = runtime.monotonic() + CHANGE_SECONDS
         while runtime.monotonic() < deadline:
-            head = await self._store.read_newest_head(chain)
+            head = await self._store.find_newest_head(chain)
             if head is None:
                 return
             counts = head.counts or HeadCounts("", head.tip.sequence, 0)
-            if counts.counted_from != counted_from or counts.are_complete:
+            if counts.counted_from != uncounted_records or counts.are_complete:
                 return
             try:
-                await self._store.replace_counts(chain, head, HeadCounts(first_at, 0, counts.pending + pending))
+                await self._store.replace_counts(
+                    chain, head, HeadCounts(first_record_at, 0, counts.pending + pending_amendments)
+                )
             except (TipMovedError, OutcomeUnknownError):
                 await runtime.sleep(runtime.uniform(0, _LONGEST_WAIT_SECONDS))
             else:
                 return
         raise build_unavailable_error()
 
-    async def _read_records_of_entries(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
+    async def _add_records_to_entries(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
         found: list[PendingEntry] = []
         size = 0
         for start in range(0, len(entries), READS_AT_ONCE):
             batch = entries[start : start + READS_AT_ONCE]
-            records = await asyncio.gather(*(self._read_record(entry.place) for entry in batch))
+            records = await asyncio.gather(*(self._find_record(entry.place) for entry in batch))
             for entry, record in zip(batch, records, strict=True):
                 size += len(record.canonical) if record else 0
                 if found and size > max_bytes:
@@ -324,29 +344,31 @@ class CosmosChainOverview:
                 found.append(PendingEntry(entry.place, record, entry.token))
         return found
 
-    async def _read_record(self, place: PendingPlace) -> ChainRecord | None:
+    async def _find_record(self, place: PendingPlace) -> ChainRecord | None:
         page = await self._store.read(place.chain, place.sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == place.sequence), None)
 
-    async def _change_status_item(self, chain: ChainKey, change: Callable[[Item], Item | None]) -> None:
+    async def _change_status_item(self, chain: ChainKey, change: Callable[[Item], Item | NoChange]) -> None:
         key = items.compute_partition_key(chain, 1)
         first = {"id": items.STATUS_ID, "chain": key, "append": items.STATUS_ID, "scope": chain.scope_key}
         await self._items[chain.target].change(items.STATUS_ID, key, lambda item: change(item or first))
 
 
-def _build_checkpoint_size_update(size: int) -> Callable[[Item], Item | None]:
-    """Return a function that increases the checkpoint size in a chain's status item to ``size``.
+def _build_checkpoint_size_update(checkpoint_size: int) -> Callable[[Item], Item | NoChange]:
+    """Return a function that increases the checkpoint size in a chain's status item to ``checkpoint_size``.
 
-    The function returns the new item, or None if the item's size is not lower than ``size``.
+    The function returns the new item, or None if the item's size is not lower than ``checkpoint_size``.
     """
-    return lambda item: {**item, "checkpointSize": size} if (_find_checkpoint_size(item) or -1) < size else None
+    return lambda item: (
+        {**item, "checkpointSize": checkpoint_size} if (_find_checkpoint_size(item) or -1) < checkpoint_size else None
+    )
 
 
-def _to_sort_key(place: PendingPlace) -> tuple[str, str, int]:
-    return place.timestamp, items.compute_partition_key(place.chain, 1), place.sequence
+def _to_sort_key(place: PendingPlace) -> _SortKey:
+    return _SortKey(place.timestamp, items.compute_partition_key(place.chain, 1), place.sequence)
 
 
-def _entries_from_item(item: Item) -> list[PendingEntry]:
+def _pending_entries_from_item(item: Item) -> list[PendingEntry]:
     """Return the entries of an item of the index of pending amendments; invalid properties count as missing."""
     partition, numbers = item.get("chain"), item.get("sequences")
     if not isinstance(partition, str) or not isinstance(numbers, list):
@@ -357,17 +379,17 @@ def _entries_from_item(item: Item) -> list[PendingEntry]:
     return [PendingEntry(PendingPlace(item["pendingAt"], scope, sequence), None, token) for sequence in sequences]
 
 
-def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary | None:
+def _summary_from_items_if_valid(target: Target, chain_items: Sequence[Item]) -> ChainSummary | None:
     """Build the summary of a chain from its head items and its status item.
 
     Return None if there is no valid head item and the chain is not known to be broken.
     """
-    heads = [item for item in group if item["id"] == items.HEAD_ID]
-    found = [(SegmentHead.from_item(item), items.chain_key_from_item(target, item)) for item in heads]
+    heads = [item for item in chain_items if item["id"] == items.HEAD_ID]
+    found = [(SegmentHead.from_item(item), items.chain_key_from_genuine_head_item(target, item)) for item in heads]
     valid = [(head, chain) for head, chain in found if chain is not None and head.tip.sequence]
-    status = next((item for item in group if item["id"] == items.STATUS_ID), {})
+    status = next((item for item in chain_items if item["id"] == items.STATUS_ID), {})
     if not valid:
-        chain = ChainKey(target, group[0]["scope"])
+        chain = ChainKey(target, chain_items[0]["scope"])
         verdict = _find_verdict(status)
         is_broken = verdict is not None and not verdict.is_valid
         is_own = status.get("chain") == items.compute_partition_key(chain, 1)
@@ -376,12 +398,14 @@ def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary |
     return _build_summary(chain, head, status)
 
 
-def _build_summary_without_head(chain: ChainKey, status: Item) -> ChainSummary:
+def _build_summary_without_head(chain: ChainKey, status_item: Item) -> ChainSummary:
     """Build the summary of a broken chain without a head item from its status item."""
-    return ChainSummary(chain, 0, "", checkpoint_size=_find_checkpoint_size(status), verdict=_find_verdict(status))
+    return ChainSummary(
+        chain, 0, "", checkpoint_size=_find_checkpoint_size(status_item), verdict=_find_verdict(status_item)
+    )
 
 
-def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSummary:
+def _build_summary(chain: ChainKey, head: SegmentHead, status_item: Item) -> ChainSummary:
     """Build the summary of a chain from the head of its newest segment and its status item."""
     counts = head.counts
     pending: int | None = None
@@ -395,20 +419,20 @@ def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSum
         head.tip.timestamp,
         counts.first_at if counts else "",
         pending,
-        _find_checkpoint_size(status),
-        _find_verdict(status),
+        _find_checkpoint_size(status_item),
+        _find_verdict(status_item),
     )
 
 
-def _find_checkpoint_size(status: Item) -> int | None:
+def _find_checkpoint_size(status_item: Item) -> int | None:
     """Return the checkpoint size in a chain's status item; None if it is missing or not a whole number."""
-    size = status.get("checkpointSize")
+    size = status_item.get("checkpointSize")
     return size if type(size) is int else None
 
 
-def _find_verdict(status: Item) -> StoredVerdict | None:
+def _find_verdict(status_item: Item) -> StoredVerdict | None:
     """Return the verdict in a chain's status item; None if there is none, or if its properties were damaged."""
-    properties = status.get("verdict")
+    properties = status_item.get("verdict")
     if not isinstance(properties, dict):
         return None
     return build_verdict_if_valid(*map(properties.get, ("at", "records", "valid", "brokenAt", "reason")))

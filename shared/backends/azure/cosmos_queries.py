@@ -9,7 +9,7 @@ were lost, the query would never end. The functions of this module therefore pas
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from azure.core.pipeline import PipelineResponse
 from azure.cosmos.aio import ContainerProxy
@@ -34,42 +34,49 @@ class _RestartDetector:
             raise QueryRestartedError
 
 
-async def query_items(container: ContainerProxy, sql: str, **options: Any) -> AsyncGenerator[Any]:
-    """Yield the items that match a query; ``options`` are passed to the SDK's method.
+async def query_items(container: ContainerProxy, sql: str, **sdk_options: Any) -> AsyncGenerator[Any]:
+    """Yield the items that match a query; ``sdk_options`` are passed to the SDK's method.
 
     Raises:
         QueryRestartedError: the SDK restarted the query; query for the items after the last yielded item.
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
-    timeout = _get_read_timeout(container)
-    async for item in container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **options):
+    timeout = _get_read_timeout_seconds(container)
+    async for item in container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **sdk_options):
         detector.raise_if_restarted()
         yield item
 
 
+class QueryPage(NamedTuple):
+    """Page of a query's items; ``next_token`` is the continuation token of the next page, None after the last page."""
+
+    items: list[Any]
+    next_token: str | None
+
+
 async def query_page(
-    container: ContainerProxy, sql: str, continuation: str | None, **options: Any
-) -> tuple[list[Any], str | None]:
-    """Return one page of a query's items, and the continuation token of the next page (None after the last page).
+    container: ContainerProxy, sql: str, continuation_token: str | None, **sdk_options: Any
+) -> QueryPage:
+    """Return one page of a query's items; ``sdk_options`` are passed to the SDK's method.
 
     Raises:
         QueryRestartedError: the SDK restarted the query; send it again.
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
-    timeout = _get_read_timeout(container)
-    query = container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **options)
+    timeout = _get_read_timeout_seconds(container)
+    query = container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **sdk_options)
     # The SDK's type does not declare the attribute continuation_token.
-    pages: Any = query.by_page(continuation)
+    pages: Any = query.by_page(continuation_token)
     page: AsyncIterator[Any]
     async for page in pages:
         detector.raise_if_restarted()
-        return [item async for item in page], pages.continuation_token
+        return QueryPage([item async for item in page], pages.continuation_token)
     detector.raise_if_restarted()
-    return [], None
+    return QueryPage([], None)
 
 
-def _get_read_timeout(container: ContainerProxy) -> float:
+def _get_read_timeout_seconds(container: ContainerProxy) -> float:
     """Return the read timeout of the SDK client in seconds."""
     return float(container.client_connection.connection_policy.ReadTimeout)

@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import DOWNLOADS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.fair_use.ports import Purpose, QuotaReservation
 
 type _Reservations = dict[str, QuotaReservation]
@@ -31,66 +31,78 @@ class CosmosQuotaStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
 
-    async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
-        def add_reservation(places: _Reservations) -> _Reservations | None:
-            if reservation_id in places or sum(place.active for place in places.values()) >= limit:
+    async def try_reserve(
+        self, principal: str, purpose: Purpose, reservation_id: str, *, at_unix_seconds: float, max_reservations: int
+    ) -> bool:
+        def add_reservation(reservations: _Reservations) -> _Reservations | NoChange:
+            if (
+                reservation_id in reservations
+                or sum(place.active for place in reservations.values()) >= max_reservations
+            ):
                 return None
-            return {**places, reservation_id: QuotaReservation(reservation_id, at)}
+            return {**reservations, reservation_id: QuotaReservation(reservation_id, at_unix_seconds)}
 
-        return reservation_id in await self._change_reservations(principal, purpose, add_reservation)
+        return reservation_id in await self._change_and_return_reservations(principal, purpose, add_reservation)
 
-    async def increase_size(
-        self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
+    async def try_raise_reserved_size(
+        self,
+        principal: str,
+        purpose: Purpose,
+        reservation_id: str,
+        *,
+        new_size: int,
+        at_unix_seconds: float,
+        max_total_size: int,
     ) -> bool:
         allowed = False
 
-        def increase_reserved_size(places: _Reservations) -> _Reservations | None:
+        def increase_reserved_size(reservations: _Reservations) -> _Reservations | NoChange:
             nonlocal allowed
-            before = places.get(reservation_id, QuotaReservation(reservation_id, at))
-            others = sum(place.size for place in places.values() if place.id != reservation_id)
-            allowed = others + size <= limit
-            if not allowed or (reservation_id in places and size <= before.size):
+            before = reservations.get(reservation_id, QuotaReservation(reservation_id, at_unix_seconds))
+            others = sum(place.size for place in reservations.values() if place.id != reservation_id)
+            allowed = others + new_size <= max_total_size
+            if not allowed or (reservation_id in reservations and new_size <= before.size):
                 return None
             return {
-                **places,
+                **reservations,
                 reservation_id: QuotaReservation(
-                    reservation_id, before.taken_at, before.active, max(size, before.size)
+                    reservation_id, before.taken_at, before.active, max(new_size, before.size)
                 ),
             }
 
-        await self._change_reservations(principal, purpose, increase_reserved_size)
+        await self._change_and_return_reservations(principal, purpose, increase_reserved_size)
         return allowed
 
     async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
-        def mark_inactive(places: _Reservations) -> _Reservations | None:
-            place = places.get(reservation_id)
+        def mark_reservation_inactive(reservations: _Reservations) -> _Reservations | NoChange:
+            place = reservations.get(reservation_id)
             if place is None or not place.active:
                 return None
             return {
-                **places,
+                **reservations,
                 reservation_id: QuotaReservation(reservation_id, place.taken_at, active=False, size=place.size),
             }
 
-        await self._change_reservations(principal, purpose, mark_inactive)
+        await self._change_and_return_reservations(principal, purpose, mark_reservation_inactive)
 
     async def delete_reservations(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
-        def remove_reservations(places: _Reservations) -> _Reservations | None:
+        def remove_reservations(reservations: _Reservations) -> _Reservations | NoChange:
             remaining = {
                 reservation_id: place
-                for reservation_id, place in places.items()
+                for reservation_id, place in reservations.items()
                 if reservation_id not in reservation_ids
             }
-            return remaining if len(remaining) < len(places) else None
+            return remaining if len(remaining) < len(reservations) else None
 
-        await self._change_reservations(principal, purpose, remove_reservations)
+        await self._change_and_return_reservations(principal, purpose, remove_reservations)
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         item_id = _build_item_id(principal, purpose)
         places = _reservations_from_item(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
-    async def _change_reservations(
-        self, principal: str, purpose: Purpose, change: Callable[[_Reservations], _Reservations | None]
+    async def _change_and_return_reservations(
+        self, principal: str, purpose: Purpose, change: Callable[[_Reservations], _Reservations | NoChange]
     ) -> _Reservations:
         """Replace a principal's reservations by the result of ``change``, or keep them if the result is None.
 
@@ -98,7 +110,7 @@ class CosmosQuotaStore:
         """
         item_id = _build_item_id(principal, purpose)
 
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             after = change(_reservations_from_item(before))
             if after is None:
                 return None

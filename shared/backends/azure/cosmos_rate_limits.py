@@ -48,19 +48,21 @@ class CosmosLeaseStore:
         self._runtime = account.runtime
         self._known: dict[str, Item] = {}
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 
-        def lease_budget(before: Item | None) -> Item:
-            at = read_time()
+        def lease_slice_of_budget(before: Item | None) -> Item:
+            at = read_unix_seconds()
             usage = _PrincipalBudget.from_item(before, at)
             leases[:] = [usage.lease(request, at, self._runtime.new_id()[:16])]
             return {"id": place, **usage.to_item_properties()}
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                item = await self._items.change(place, place, lease_budget, known_item=self._known.pop(place, None))
+                item = await self._items.change(
+                    place, place, lease_slice_of_budget, known_item=self._known.pop(place, None)
+                )
         except TimeoutError:
             detail = "The store of rate limits did not respond in time."
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", detail) from None
@@ -91,16 +93,16 @@ class _PrincipalBudget:
         self._working = working
 
     @classmethod
-    def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
+    def from_item(cls, item: Mapping[str, Any] | None, unix_seconds: float) -> Self:
         """Parse the usage of a budget from a Cosmos DB item; omit usage before the rate-limit window.
 
-        The window ends at ``at``. An instance's number of active requests is omitted if its time differs from ``at`` by
-        :data:`BELIEVED_SECONDS` or more. If the clock was set back, stored times can be in the future: a lease then
-        counts as taken at ``at``, and a used request as used at ``at``.
+        The window ends at ``unix_seconds``, the current time. An instance's number of active requests is omitted if
+        its time differs from the current time by :data:`BELIEVED_SECONDS` or more. If the clock was set back, stored
+        times can be in the future: a lease then counts as taken now, and a used request as used now.
         """
         if item is None:
             return cls({}, {}, {})
-        since, second, latest = at - WINDOW_SECONDS, math.ceil(at), at + LEASE_SECONDS
+        since, second, latest = unix_seconds - WINDOW_SECONDS, math.ceil(unix_seconds), unix_seconds + LEASE_SECONDS
         settled: Counter[int] = Counter()
         for stored, count in item["settled"].items():
             if int(stored) > since:
@@ -111,7 +113,7 @@ class _PrincipalBudget:
         working = {
             name: (float(seen), count)
             for name, (seen, count) in item["working"].items()
-            if abs(seen - at) < BELIEVED_SECONDS
+            if abs(seen - unix_seconds) < BELIEVED_SECONDS
         }
         return cls(settled, running, working)
 
@@ -120,7 +122,7 @@ class _PrincipalBudget:
         settled = {str(second): count for second, count in self._settled.items()}
         return {"settled": settled, "running": self._running, "working": self._working}
 
-    def lease(self, request: LeaseRequest, at: float, new_id: str) -> Lease:
+    def lease(self, request: LeaseRequest, unix_seconds: float, new_id: str) -> Lease:
         """Record how much of the instance's previous lease was used, and lease a new slice of the budget."""
         if request.previous in self._running:
             self._running.pop(request.previous)
@@ -129,12 +131,12 @@ class _PrincipalBudget:
                 self._settled[second] = self._settled.get(second, 0) + request.used
         running = self._running.values()
         counted = sum(self._settled.values()) + sum(count for _, count in running)
-        first = min([*self._settled, *(ends for ends, _ in running)], default=at)
+        first = min([*self._settled, *(ends for ends, _ in running)], default=unix_seconds)
         granted = max(0, min(request.wanted, request.budget - counted))
         lease_id = new_id if granted else ""
         if granted:
-            self._running[lease_id] = (at + LEASE_SECONDS, granted)
-        self._working[request.instance] = (at, request.active)
+            self._running[lease_id] = (unix_seconds + LEASE_SECONDS, granted)
+        self._working[request.instance] = (unix_seconds, request.active)
         other_active = sum(count for name, (_, count) in self._working.items() if name != request.instance)
         remaining = max(0, request.budget - counted - granted)
         return Lease(lease_id, granted, remaining, other_active, first + WINDOW_SECONDS)

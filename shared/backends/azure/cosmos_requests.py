@@ -44,6 +44,9 @@ _LOG = logs.get_logger("cosmos")
 type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
 """Operation of a transactional batch as the SDK expects it: kind, arguments, options."""
 
+type BatchResults = Sequence[Mapping[str, Any]]
+"""Result of each operation of a transactional batch, as the SDK returns it."""
+
 
 @dataclass(slots=True)
 class CosmosUsage:
@@ -65,7 +68,7 @@ class CosmosUsage:
     conflicts: int = 0
     unknown_outcomes: int = 0
 
-    def count_reply(self, headers: Mapping[str, Any], _body: object = None) -> None:
+    def record_reply(self, headers: Mapping[str, Any], _body: object = None) -> None:
         """Count a reply of Cosmos DB; the SDK calls this method as its ``response_hook``."""
         self.requests += 1
         self.add_request_charge(headers)
@@ -102,12 +105,12 @@ class ReadRetries:
         """
         self._failures += 1
         is_late = self._runtime.monotonic() - self._since > READ_RETRY_SECONDS
-        if not is_transient(error) or is_late or self._failures >= READ_ATTEMPTS:
+        if not is_transient_error(error) or is_late or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
             raise build_unavailable_error() from error
         self._usage.read_retries += 1
         longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**self._failures)
-        await self._runtime.sleep(_read_retry_after(error) + self._runtime.uniform(0, longest))
+        await self._runtime.sleep(_read_retry_after_seconds(error) + self._runtime.uniform(0, longest))
 
 
 async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, runtime: Runtime) -> T:
@@ -132,12 +135,12 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, ru
 async def send_batch(
     container: ContainerProxy,
     operations: Sequence[Operation],
-    partition: str,
+    partition_key: str,
     usage: CosmosUsage,
-    deadline: float,
+    monotonic_deadline: float,
     *,
     runtime: Runtime,
-) -> Any:
+) -> BatchResults:
     """Send a transactional batch and return its results.
 
     The batch is sent again only after a rejection that guarantees that nothing was written.
@@ -145,9 +148,9 @@ async def send_batch(
     Args:
         container: container of the changed items.
         operations: up to 100 operations on one logical partition.
-        partition: partition key of the items.
+        partition_key: partition key of the items.
         usage: counters of requests.
-        deadline: time on the monotonic clock after which a throttled batch is not sent again.
+        monotonic_deadline: time on the monotonic clock after which a throttled batch is not sent again.
         runtime: clock, randomness and threads.
 
     Raises:
@@ -160,11 +163,11 @@ async def send_batch(
         copies = [(kind, arguments, dict(options)) for kind, arguments, options in operations]
         try:
             return await container.execute_item_batch(
-                copies, partition, no_response=True, response_hook=usage.count_reply
+                copies, partition_key, no_response=True, response_hook=usage.record_reply
             )
         except (AzureError, OSError, TimeoutError) as error:
-            delay = read_throttle_delay(error)
-            if delay is None or runtime.monotonic() + delay > deadline:
+            delay = find_throttle_delay_seconds(error)
+            if delay is None or runtime.monotonic() + delay > monotonic_deadline:
                 raise error_from_failed_batch(error, usage) from error
             usage.throttled += 1
             usage.add_request_charge(getattr(error, "headers", None) or {})
@@ -191,7 +194,7 @@ def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
     return OutcomeUnknownError(f"the batch failed with {failure}; it is unknown whether it was written")
 
 
-def read_throttle_delay(error: Exception) -> float | None:
+def find_throttle_delay_seconds(error: Exception) -> float | None:
     """Return the seconds to wait before a throttled request is sent again; None if the request was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
         if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
@@ -199,11 +202,11 @@ def read_throttle_delay(error: Exception) -> float | None:
         replies = error.operation_responses or []
         return max((float(reply.get("retryAfterMilliseconds") or 0) for reply in replies), default=0) / 1000
     if isinstance(error, CosmosHttpResponseError) and error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return _read_retry_after(error)
+        return _read_retry_after_seconds(error)
     return None
 
 
-def is_transient(error: Exception) -> bool:
+def is_transient_error(error: Exception) -> bool:
     """Return whether a failure of a request is transient, so that another attempt can succeed."""
     if isinstance(error, ClientAuthenticationError):
         return False
@@ -217,10 +220,10 @@ def is_stale_replica_error(error: Exception) -> bool:
     The SDK does not repeat such a request without endpoint discovery.
     """
     is_missing = isinstance(error, CosmosHttpResponseError) and error.status_code == HTTPStatus.NOT_FOUND
-    return is_missing and read_sub_status(error) == _SESSION_NOT_AVAILABLE
+    return is_missing and get_sub_status_or_zero(error) == _SESSION_NOT_AVAILABLE
 
 
-def read_sub_status(error: Exception) -> int:
+def get_sub_status_or_zero(error: Exception) -> int:
     """Return the Cosmos DB sub-status of a failed request; 0 if there is none."""
     found: Any = getattr(error, "sub_status", None) if isinstance(error, CosmosHttpResponseError) else None
     return int(found or 0)
@@ -236,6 +239,6 @@ def build_unavailable_error(detail: str = "The audit log does not respond; retry
     return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, detail)
 
 
-def _read_retry_after(error: Exception) -> float:
+def _read_retry_after_seconds(error: Exception) -> float:
     headers = getattr(error, "headers", None) or {}
     return float(headers.get("x-ms-retry-after-ms") or 0) / 1000

@@ -61,7 +61,7 @@ class RecordQuery:
         )
 
     @property
-    def text(self) -> str:
+    def sql(self) -> str:
         """SQL text of this query. Its range of ids excludes the head item."""
         order = "DESC" if self.descending else "ASC"
         return f"SELECT {self.fields} FROM c WHERE {self._condition_sql} ORDER BY c.id {order}"  # noqa: S608  our own names
@@ -106,7 +106,7 @@ class RecordPartition:
         retries = ReadRetries(self._usage, self._runtime)
         while query.low <= query.high:
             try:
-                async with aclosing(self._send_query(query.text, query)) as found:
+                async with aclosing(self._send_query(query.sql, query)) as found:
                     async for item in found:
                         sequence = sequence_from_record_id(item["id"])
                         if sequence is not None:
@@ -119,66 +119,66 @@ class RecordPartition:
             else:
                 return
 
-    async def read_last_sequence(self) -> int:
+    async def read_last_sequence_or_zero(self) -> int:
         """Return the highest sequence number of the segment's records; 0 if the segment has no record."""
         async with aclosing(self.iterate_items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
 
-    async def read_last_sequence_of_sealed_segment(self) -> int:
-        """Return the last sequence number that the segment's head item states; 0 if the segment can still grow."""
+    async def find_last_sequence_if_sealed(self) -> int | None:
+        """Return the last sequence number that the segment's head item states; None if the segment can still grow."""
         try:
             item = await retry_read(
-                lambda: self._container.read_item(HEAD_ID, self._key, response_hook=self._usage.count_reply),
+                lambda: self._container.read_item(HEAD_ID, self._key, response_hook=self._usage.record_reply),
                 self._usage,
                 self._runtime,
             )
         except CosmosHttpResponseError:
             # The head item is missing.
-            return 0
+            return None
         head = SegmentHead.from_item(item)
-        return head.tip.sequence if head.sealed else 0
+        return head.tip.sequence if head.sealed else None
 
-    async def find_sequence_after_skipping(self, query: RecordQuery, count: int) -> int | None:
-        """Skip ``count`` matches; return the sequence number of the next match, or None after the last match."""
+    async def find_sequence_after_skipping(self, query: RecordQuery, skipped_matches: int) -> int | None:
+        """Return the sequence number of the match that follows the skipped ones; None after the last match."""
         while True:
-            text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
-            found = await self._read_query_values(text, query)
+            sql = f"{query.sql} OFFSET {min(int(skipped_matches), _LARGEST_OFFSET)} LIMIT 1"
+            found = await self._read_query_values(sql, query)
             if not found:
                 return None
             sequence = sequence_from_record_id(found[0]["id"])
             if sequence is not None:
                 return sequence
             # The id is not a RecordID, although it sorts between RecordIDs.
-            count += 1
+            skipped_matches += 1
 
-    async def count(self, query: RecordQuery) -> int:
+    async def count_records(self, query: RecordQuery) -> int:
         """Count the records in this partition that match a query."""
         # If the count takes long, Cosmos DB returns several pages, each with the count of a part of the records.
         return sum(map(int, await self._read_query_values(query.count_sql, query)))
 
-    async def _read_query_values(self, text: str, query: RecordQuery) -> list[Any]:
+    async def _read_query_values(self, sql: str, query: RecordQuery) -> list[Any]:
         retries = ReadRetries(self._usage, self._runtime)
         while True:
             try:
-                return [value async for value in self._send_query(text, query)]
+                return [value async for value in self._send_query(sql, query)]
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait_after_failure(error)
 
-    def _send_query(self, text: str, query: RecordQuery) -> AsyncGenerator[Any]:
+    def _send_query(self, sql: str, query: RecordQuery) -> AsyncGenerator[Any]:
         return query_items(
             self._container,
-            text,
+            sql,
             parameters=query.sdk_parameters,
             partition_key=self._key,
             max_item_count=query.page,
-            response_hook=self._usage.count_reply,
+            response_hook=self._usage.record_reply,
         )
 
 
 def query_from_filters(
-    filters: Filters, *, descending: bool, page_size: int, to_stored: Callable[[str], str]
+    filters: Filters, *, descending: bool, page_size: int, to_stored_value: Callable[[str], str]
 ) -> RecordQuery:
     """Build a query for the records that match filters.
 
@@ -186,13 +186,13 @@ def query_from_filters(
         filters: conditions on the records.
         descending: whether the newest records come first.
         page_size: number of items that the SDK fetches with one request.
-        to_stored: converts the value of a filter field to its stored form (a digest if it is long).
+        to_stored_value: converts the value of a filter field to its stored form (a digest if it is long).
     """
     conditions: list[str] = []
     parameters: list[tuple[str, str]] = []
     for number, (name, value) in enumerate(filters.equal.items()):
         conditions.append(f"c.p.{name} = @f{number}")
-        parameters.append((f"@f{number}", to_stored(value)))
+        parameters.append((f"@f{number}", to_stored_value(value)))
     conditions += [f"NOT IS_DEFINED(c.p.{name})" for name in filters.absent]
     for name, operator, value in (("@start", ">=", filters.start), ("@end", "<=", filters.end)):
         if value:
@@ -254,28 +254,28 @@ class Segments:
                 return
             low, index = max(low, lasts[index] + 1), index + 1
 
-    async def _find_last_sequences_of_full_segments(self, chain: ChainKey, sequence: int) -> list[int]:
+    async def _find_last_sequences_of_full_segments(self, chain: ChainKey, until_sequence: int) -> list[int]:
         """Return the last sequence number of each full segment, in order.
 
-        The search ends at the segment that contains ``sequence``. The result also covers later segments if they are
-        cached.
+        The search ends at the segment that contains ``until_sequence``. The result also covers later segments if they
+        are cached.
         """
         lasts = known = self._lasts.get(chain, [])
-        while not lasts or lasts[-1] < sequence:
+        while not lasts or lasts[-1] < until_sequence:
             last = await self._find_last_sequence_of_next_segment(chain, lasts)
             if last is None:
                 return lasts
             is_next, lasts = lasts is known, [*lasts, last]
             # A forged record in the next segment can make a segment look full that still grows.
-            if is_next and await self._is_sealed(chain, lasts):
+            if is_next and await self._is_last_segment_sealed(chain, lasts):
                 known = lasts
                 self._cache_last_sequences(chain, known)
         return lasts
 
-    async def _is_sealed(self, chain: ChainKey, last_sequences: list[int]) -> bool:
+    async def _is_last_segment_sealed(self, chain: ChainKey, last_sequences: list[int]) -> bool:
         """Return whether the last segment of ``last_sequences`` is sealed, and ends at the last sequence number."""
         partition = await self._open_partition(chain, len(last_sequences))
-        return await partition.read_last_sequence_of_sealed_segment() == last_sequences[-1]
+        return await partition.find_last_sequence_if_sealed() == last_sequences[-1]
 
     def _cache_last_sequences(self, chain: ChainKey, last_sequences: list[int]) -> None:
         if len(self._lasts) >= KNOWN_CHAINS and chain not in self._lasts:
@@ -290,23 +290,26 @@ class Segments:
             last_sequences: last sequence numbers of all earlier segments.
         """
         segment = len(last_sequences) + 1
-        following = await (await self._open_partition(chain, segment + 1)).read_last_sequence()
+        following = await (await self._open_partition(chain, segment + 1)).read_last_sequence_or_zero()
         if not following:
             return None
         last = max(
-            await (await self._open_partition(chain, segment)).read_last_sequence(),
+            await (await self._open_partition(chain, segment)).read_last_sequence_or_zero(),
             last_sequences[-1] if last_sequences else 0,
         )
         # A lower sequence in the following segment is forged.
         return last if following > last else None
 
-    async def _open_partition(self, chain: ChainKey, segment: int) -> RecordPartition:
+    async def _open_partition(self, chain: ChainKey, segment_number: int) -> RecordPartition:
         return RecordPartition(
-            await self._container(chain.target), compute_partition_key(chain, segment), self._usage, self._runtime
+            await self._container(chain.target),
+            compute_partition_key(chain, segment_number),
+            self._usage,
+            self._runtime,
         )
 
 
-def _restrict_to_segment(last_sequences: list[int], index: int, query: RecordQuery) -> RecordQuery:
-    low = last_sequences[index - 1] + 1 if index else 1
-    high = last_sequences[index] if index < len(last_sequences) else LAST_SEQUENCE
+def _restrict_to_segment(last_sequences: list[int], segment_index: int, query: RecordQuery) -> RecordQuery:
+    low = last_sequences[segment_index - 1] + 1 if segment_index else 1
+    high = last_sequences[segment_index] if segment_index < len(last_sequences) else LAST_SEQUENCE
     return query.restrict_to_sequences(low, high)

@@ -9,14 +9,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import SIGNATURES
-from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item, NoChange
 from shared.backends.azure.cosmos_requests import Operation
 from shared.provenance.ports import ChainKey
-from shared.signatures.ports import Change, IndexedSignature, IndexProgress, SignatureFilter, Value
+from shared.signatures.ports import (
+    AttemptsJson,
+    Change,
+    IndexedSignature,
+    IndexProgress,
+    SignatureFilter,
+    SignInUseJson,
+)
 
 _SIGN_IN_SECONDS: Final = 24 * 3600
 """Seconds after which Cosmos DB deletes the use of a sign-in."""
@@ -37,14 +44,14 @@ class CosmosSignatureStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def read_refused_attempts(self, member: str) -> Value | None:
-        place = f"attempts-{_hash_text(member)}"
+    async def find_refused_attempts(self, member_id: str) -> AttemptsJson | None:
+        place = f"attempts-{_compute_sha256_hex(member_id)}"
         return _parse_content(await self._items.read(place, place))
 
-    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
-        place = f"attempts-{_hash_text(member)}"
+    async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
+        place = f"attempts-{_compute_sha256_hex(member_id)}"
 
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             after = change(_parse_content(before))
             if after is None:
                 return None
@@ -53,14 +60,19 @@ class CosmosSignatureStore:
 
         return _parse_content(await self._items.change(place, place, change_item))
 
-    async def list_unreported_lockouts(self) -> Sequence[Value]:
+    async def list_attempts_with_unreported_lock_outs(self) -> Sequence[AttemptsJson]:
         found = await self._items.query_items("SELECT * FROM c WHERE c.pending = true")
         return [json.loads(item["content"]) for item in found]
 
-    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:  # noqa: ARG002  uses expire by their ttl
-        place = f"sign-in-{name}"
+    async def change_sign_in_use(
+        self,
+        sign_in_name: str,
+        change: Change[SignInUseJson],
+        at: datetime,  # noqa: ARG002  uses expire by their ttl
+    ) -> SignInUseJson | None:
+        place = f"sign-in-{sign_in_name}"
 
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             after = change(_parse_content(before))
             if after is None:
                 return None
@@ -85,7 +97,7 @@ class CosmosSignatureIndex:
         return "" if item is None else str(item["time"])
 
     async def save_index_end_time(self, time: str) -> None:
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             if before is not None and before["time"] >= time:
                 return None
             return {**(before or {}), "id": _COMPLETE_TO, "place": _INDEX, "time": time}
@@ -100,10 +112,10 @@ class CosmosSignatureIndex:
     ) -> None:
         operations: list[Operation] = [("upsert", (_signature_to_item(one, chain),), {}) for one in signatures]
         for start in range(0, len(operations), MAX_OPERATIONS):
-            await self._items.commit_and_report_uncertainty(_INDEX, operations[start : start + MAX_OPERATIONS])
+            await self._items.commit_batch(_INDEX, operations[start : start + MAX_OPERATIONS])
         item_id = _build_progress_id(chain)
 
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             if before is not None and before["sequence"] >= progress.sequence:
                 return None
             return {**(before or {}), "id": item_id, "place": _INDEX, **progress._asdict()}
@@ -118,14 +130,14 @@ class CosmosSignatureIndex:
         if stored is None or _parse_progress(stored) != progress:
             return
         for item in found:
-            await self._items.delete(item["id"], _INDEX, etag=item["_etag"])
-        await self._items.delete(stored["id"], _INDEX, etag=stored["_etag"])
+            await self._items.delete(item["id"], _INDEX, if_match_etag=item["_etag"])
+        await self._items.delete(stored["id"], _INDEX, if_match_etag=stored["_etag"])
 
     async def list_signatures(
-        self, signature_filter: SignatureFilter, after: str, limit: int
+        self, signature_filter: SignatureFilter, after_place: str, limit: int
     ) -> Sequence[IndexedSignature]:
         conditions = ["c.sort >= @start", "c.sort < @end"]
-        values = {"start": signature_filter.start, "end": min(signature_filter.end or _LAST, after or _LAST)}
+        values = {"start": signature_filter.start, "end": min(signature_filter.end or _LAST, after_place or _LAST)}
         if signature_filter.user_id is not None:
             conditions.append("c.userId = @userId")
             values["userId"] = signature_filter.user_id
@@ -139,8 +151,8 @@ def _create_item_store(account: CosmosAccount) -> CosmosItemStore:
     return CosmosItemStore(account, SIGNATURES, "SIGNATURES_UNAVAILABLE", "the store of signatures")
 
 
-def _parse_content(item: Item | None) -> Value | None:
-    value: Value | None = None if item is None else json.loads(item["content"])
+def _parse_content(item: Item | None) -> dict[str, Any] | None:
+    value: dict[str, Any] | None = None if item is None else json.loads(item["content"])
     return value
 
 
@@ -165,9 +177,9 @@ def _build_progress_id(chain: ChainKey) -> str:
 
 
 def _build_chain_id(chain: ChainKey) -> str:
-    return _hash_text(f"{chain.target}/{chain.scope_key}")
+    return _compute_sha256_hex(f"{chain.target}/{chain.scope_key}")
 
 
-def _hash_text(text: str) -> str:
+def _compute_sha256_hex(text: str) -> str:
     """Return the SHA-256 of a text, because ids of items cannot contain all characters."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

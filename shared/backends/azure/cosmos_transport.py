@@ -15,7 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 from azure.core.pipeline.transport import AioHttpTransport
 
 from shared.observability import logs
-from shared.observability.tracing import find_current_span_context, open_call_span, record_dependency_reply
+from shared.observability.tracing import find_current_span_context, open_call_span, record_dependency_reply_on_span
 
 _LOG = logs.get_logger("cosmos")
 
@@ -59,19 +59,19 @@ class RegionConnector(aiohttp.TCPConnector):
     ) -> aiohttp.ClientResponse:
         """Send a request; if its region no longer accepts it, replace all connections (aiohttp middleware)."""
         reply = await handler(request)
-        if reply.status == HTTPStatus.FORBIDDEN and _read_sub_status(reply) in REGION_SUB_STATUSES:
-            self._renew_connections(asyncio.get_running_loop().time())
+        if reply.status == HTTPStatus.FORBIDDEN and _get_sub_status_or_zero(reply) in REGION_SUB_STATUSES:
+            self._replace_connections(asyncio.get_running_loop().time())
         return reply
 
-    def _renew_connections(self, now: float) -> None:
+    def _replace_connections(self, monotonic_seconds: float) -> None:
         """Close idle connections, close the others after their replies, and forget the address of the account.
 
         At most one call a second does this. Later calls repeat it, because the address can change long after the first
         rejection.
         """
-        if now - self._renewed_at < _RENEWAL_SECONDS:
+        if monotonic_seconds - self._renewed_at < _RENEWAL_SECONDS:
             return
-        self._renewed_at = now
+        self._renewed_at = monotonic_seconds
         _LOG.warning("a region of Cosmos DB rejects requests; the connections to it are replaced")
         self.clear_dns_cache()
         for connection in self._acquired:
@@ -95,7 +95,7 @@ async def _send_and_convert_lost_connection_error(
         raise aiohttp.ClientConnectionError("the connection to Cosmos DB was lost") from error
 
 
-def _read_sub_status(reply: aiohttp.ClientResponse) -> int:
+def _get_sub_status_or_zero(reply: aiohttp.ClientResponse) -> int:
     text = reply.headers.get("x-ms-substatus", "")
     return int(text) if text.isdecimal() else 0
 
@@ -119,16 +119,16 @@ _MARKER_HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def build_request_attributes(method: str, path: str, headers: Mapping[str, str]) -> dict[str, str | int]:
+def build_trace_attributes_of_request(method: str, url_path: str, headers: Mapping[str, str]) -> dict[str, str | int]:
     """Return the trace attributes of a request to Cosmos DB.
 
     Args:
         method: HTTP method.
-        path: path of the request's URL.
+        url_path: path of the request's URL.
         headers: headers of the request, with names in upper or lower case.
     """
     # Kinds and names alternate: dbs, a database, colls, a container, docs, an item.
-    segments = [segment for segment in path.split("/") if segment]
+    segments = [segment for segment in url_path.split("/") if segment]
     names = dict(zip(segments[::2], segments[1::2], strict=False))
     attributes: dict[str, str | int] = {
         "db.system.name": SYSTEM,
@@ -139,11 +139,11 @@ def build_request_attributes(method: str, path: str, headers: Mapping[str, str])
     return attributes | {name: value for name, value in optional.items() if value}
 
 
-def _build_operation_name(method: str, segments: list[str], headers: Mapping[str, str]) -> str:
-    kind = segments[(len(segments) - 1) // 2 * 2] if segments else _ACCOUNT
+def _build_operation_name(method: str, path_segments: list[str], headers: Mapping[str, str]) -> str:
+    kind = path_segments[(len(path_segments) - 1) // 2 * 2] if path_segments else _ACCOUNT
     if kind != "docs":
         return f"{method.lower()}_{kind}"
-    if len(segments) % 2 == 0:
+    if len(path_segments) % 2 == 0:
         return _ITEM_OPERATIONS.get(method, method.lower())
     if method == "POST":
         lower = {name.lower(): value for name, value in headers.items()}
@@ -155,7 +155,7 @@ def _build_operation_name(method: str, segments: list[str], headers: Mapping[str
 async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Send a request and record a trace span for it (aiohttp middleware)."""
     attributes = (
-        build_request_attributes(request.method, request.url.path, request.headers)
+        build_trace_attributes_of_request(request.method, request.url.path, request.headers)
         if find_current_span_context() is not None
         else {}
     )
@@ -163,13 +163,14 @@ async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientH
     with open_call_span(name, attributes) if attributes else nullcontext():
         reply = await handler(request)
         if attributes:
-            record_dependency_reply(
-                _build_reply_attributes(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED
+            record_dependency_reply_on_span(
+                _build_trace_attributes_of_reply(reply),
+                failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED,
             )
         return reply
 
 
-def _build_reply_attributes(reply: aiohttp.ClientResponse) -> dict[str, str | int | float]:
+def _build_trace_attributes_of_reply(reply: aiohttp.ClientResponse) -> dict[str, str | int | float]:
     attributes: dict[str, str | int | float] = {"db.response.status_code": str(reply.status)}
     charge, sub_status = reply.headers.get("x-ms-request-charge"), reply.headers.get("x-ms-substatus")
     if charge:

@@ -11,9 +11,14 @@ from typing import Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import WEBHOOKS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus, parse_stored_delivery, reschedule_stored_delivery
+from shared.webhooks.models import (
+    Delivery,
+    DeliveryStatus,
+    parse_stored_delivery_or_log_error,
+    reschedule_stored_delivery,
+)
 from shared.webhooks.ports import DeliveryPlace
 
 _DOCUMENTS: Final = "documents"
@@ -31,23 +36,23 @@ class CosmosWebhookStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, WEBHOOKS, "WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
-    async def read_state_document(self, name: str) -> str | None:
-        item = await self._items.read(name, _DOCUMENTS)
+    async def read_state_document(self, document_name: str) -> str | None:
+        item = await self._items.read(document_name, _DOCUMENTS)
         return None if item is None else str(item["content"])
 
-    async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
-        def change_item(before: Item | None) -> Item | None:
+    async def change_state_document(self, document_name: str, change: Callable[[str | None], str | None]) -> str | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             after = change(None if before is None else str(before["content"]))
-            return None if after is None else {"id": name, "endpoint": _DOCUMENTS, "content": after}
+            return None if after is None else {"id": document_name, "endpoint": _DOCUMENTS, "content": after}
 
-        item = await self._items.change(name, _DOCUMENTS, change_item)
+        item = await self._items.change(document_name, _DOCUMENTS, change_item)
         return None if item is None else str(item["content"])
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         places = asyncio.Semaphore(_WRITES_AT_ONCE)
 
         async def add_delivery(delivery: Delivery) -> None:
-            def build_item_if_missing(before: Item | None) -> Item | None:
+            def build_item_if_missing(before: Item | None) -> Item | NoChange:
                 return None if before is not None else _delivery_to_item(delivery)
 
             async with places:
@@ -55,21 +60,21 @@ class CosmosWebhookStore:
 
         await asyncio.gather(*map(add_delivery, deliveries))
 
-    async def find_due_endpoint(self, at: datetime, excluded: Collection[str]) -> str | None:
-        names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
+    async def find_due_endpoint_id(self, at: datetime, excluded_ids: Collection[str]) -> str | None:
+        names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded_ids)}
         condition = f" AND NOT c.endpoint IN ({', '.join(f'@{name}' for name in names)})" if names else ""
         text = f"SELECT TOP 1 c.endpoint FROM c WHERE c.dueAt <= @at{condition}"  # noqa: S608  parameter names
         found = await self._items.query_items(text, at=format_rfc3339(at), **names)
         return str(found[0]["endpoint"]) if found else None
 
     async def claim_due_deliveries(
-        self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
+        self, endpoint_id: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
-        items = await self._items.query_items(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
+        items = await self._items.query_items(text, endpoint_id, endpoint=endpoint_id, at=format_rfc3339(at))
 
-        async def claim_delivery(item: Item) -> Delivery | None:
-            found = _parse_item(item)
+        async def try_claim_delivery(item: Item) -> Delivery | None:
+            found = _delivery_from_item_if_valid(item)
             if found is None:
                 await self._items.put_if_unchanged(item, item | {"dueAt": format_rfc3339(leased_until)})
                 return None
@@ -77,25 +82,28 @@ class CosmosWebhookStore:
             after = _delivery_to_item(claimed) | {"dueAt": format_rfc3339(leased_until)}
             return None if await self._items.put_if_unchanged(item, after) is None else claimed
 
-        claims = await asyncio.gather(*map(claim_delivery, items))
+        claims = await asyncio.gather(*map(try_claim_delivery, items))
         return [each for each in claims if each is not None]
 
-    async def reschedule_deliveries_scheduled_after(
-        self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
+    async def reschedule_and_count_after_clock_setback(
+        self, waiting_due_at: datetime, claimed_due_at: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
         found = await self._items.query_items(text, after=format_rfc3339(scheduled_after))
         for item in found:
-            times = {"dueAt": format_rfc3339(until if item["lease"] else at), "scheduledAt": format_rfc3339(at)}
-            content = reschedule_stored_delivery(item["content"], at)
+            times = {
+                "dueAt": format_rfc3339(claimed_due_at if item["lease"] else waiting_due_at),
+                "scheduledAt": format_rfc3339(waiting_due_at),
+            }
+            content = reschedule_stored_delivery(item["content"], waiting_due_at)
             # If another process has changed the delivery meanwhile, it was scheduled anew.
             await self._items.put_if_unchanged(item, item | times | {"content": content})
         return len(found)
 
-    async def save(self, delivery: Delivery, lease_id: str) -> bool:
+    async def try_save_claimed_delivery(self, delivery: Delivery, lease_id: str) -> bool:
         saved: list[bool] = []
 
-        def change_item(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | NoChange:
             saved[:] = [before is not None and before["lease"] == lease_id]
             return _delivery_to_item(delivery) if saved[0] else None
 
@@ -103,20 +111,20 @@ class CosmosWebhookStore:
         return saved[0]
 
     async def change_delivery(
-        self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
+        self, endpoint_id: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
-        def change_item(before: Item | None) -> Item | None:
-            delivery = None if before is None else _parse_item(before)
+        def change_item(before: Item | None) -> Item | NoChange:
+            delivery = None if before is None else _delivery_from_item_if_valid(before)
             after = None if delivery is None else change(delivery)
             return None if after is None else _delivery_to_item(after)
 
-        item = await self._items.change(delivery_id, endpoint, change_item)
-        return None if item is None else _parse_item(item)
+        item = await self._items.change(delivery_id, endpoint_id, change_item)
+        return None if item is None else _delivery_from_item_if_valid(item)
 
     async def list_deliveries(
-        self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+        self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> Sequence[Delivery]:
-        values = {"endpoint": endpoint, "after": "~" if after is None else _build_sort_key(*after)}
+        values = {"endpoint": endpoint_id, "after": "~" if after is None else _build_sort_key(*after)}
         condition = ""
         if status is not None:
             condition, values["status"] = " AND c.status = @status", status.value
@@ -126,14 +134,14 @@ class CosmosWebhookStore:
         )
         found: list[Delivery] = []
         while len(found) < limit:
-            items = await self._items.query_items(text, endpoint, **values)
-            found += [each for item in items if (each := _parse_item(item)) is not None]
+            items = await self._items.query_items(text, endpoint_id, **values)
+            found += [each for item in items if (each := _delivery_from_item_if_valid(item)) is not None]
             if len(items) < limit:
                 break
             values["after"] = items[-1]["place"]
         return found[:limit]
 
-    async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
+    async def delete_and_count_expired_deliveries(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
         found = await self._items.query_items(text, at=format_rfc3339(at))
         for item in found:
@@ -164,5 +172,5 @@ def _delivery_to_item(delivery: Delivery) -> Item:
     }
 
 
-def _parse_item(item: Item) -> Delivery | None:
-    return parse_stored_delivery(item["endpoint"], item["id"], item["content"])
+def _delivery_from_item_if_valid(item: Item) -> Delivery | None:
+    return parse_stored_delivery_or_log_error(item["endpoint"], item["id"], item["content"])

@@ -6,7 +6,7 @@ Hubs namespace: sign-in with a managed identity, retries within the SDK and the 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError
@@ -14,6 +14,9 @@ from shared.interpreter import load_modules
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubMessage
+
+if TYPE_CHECKING:
+    from azure.eventhub import EventData, EventDataBatch
 
 SEND_TIMEOUT_SECONDS = 20.0
 SEND_ALL_SECONDS = 60.0
@@ -64,7 +67,7 @@ class EventHubsSender:
         timeout_seconds: float = SEND_ALL_SECONDS,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
-        self._connect = connect or (lambda hub: _connect_hub(namespace, client_id, hub))
+        self._connect = connect or (lambda hub: _connect_producer(namespace, client_id, hub))
         self._seconds = timeout_seconds
         self._runtime = runtime
         self._producers: dict[str, Producer] = {}
@@ -99,7 +102,7 @@ class EventHubsSender:
         return self._producers[hub]
 
 
-def _connect_hub(namespace: str, client_id: str, hub: str) -> Producer:
+def _connect_producer(namespace: str, client_id: str, hub: str) -> Producer:
     # Imported on first use (see _MODULES), because an app that only serves queries does not need it.
     from azure.eventhub.aio import EventHubProducerClient  # noqa: PLC0415
 
@@ -125,25 +128,25 @@ class _ProducerWithCredential:
         await self._credential.close()
 
 
-async def _send_with_partition_key(producer: Producer, key: str, messages: Sequence[HubMessage]) -> None:
-    from azure.eventhub import EventData  # noqa: PLC0415  see _connect_hub
+async def _send_with_partition_key(producer: Producer, partition_key: str, messages: Sequence[HubMessage]) -> None:
+    from azure.eventhub import EventData  # noqa: PLC0415  see _connect_producer
 
-    batch = await producer.create_batch(partition_key=key)
+    batch = await producer.create_batch(partition_key=partition_key)
     for message in messages:
         event = EventData(message.body)
         event.properties.update(message.properties)
-        if not _add_if_fits(batch, event):
+        if not _try_add_event(batch, event):
             if len(batch):
                 await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
-                batch = await producer.create_batch(partition_key=key)
-            if not _add_if_fits(batch, event):
+                batch = await producer.create_batch(partition_key=partition_key)
+            if not _try_add_event(batch, event):
                 detail = "A message is larger than the event hub allows; send smaller messages."
                 raise WorkspaceError(Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", detail)
     if len(batch):
         await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
 
 
-def _add_if_fits(batch: Any, event: Any) -> bool:
+def _try_add_event(batch: "EventDataBatch", event: "EventData") -> bool:
     """Add an event to an SDK batch if the event fits into it; return whether it was added."""
     try:
         batch.add(event)

@@ -82,7 +82,7 @@ class Vault:
         self._signers: dict[tuple[str, str], CryptographyClient] = {}
         self._public_keys: dict[tuple[str, str], ec.EllipticCurvePublicKey] = {}
 
-    async def list_enabled_versions(self, name: str) -> list[KeyVersion]:
+    async def list_enabled_versions(self, key_name: str) -> list[KeyVersion]:
         """Return the enabled versions of a key, oldest first.
 
         Raises:
@@ -90,33 +90,33 @@ class Vault:
             ValueError: the key is not a P-256 key.
         """
         with _open_vault_call_span("list versions"):
-            listed = self._open_client().list_properties_of_key_versions(name)
+            listed = self._open_client().list_properties_of_key_versions(key_name)
             enabled = [properties async for properties in listed if properties.enabled and properties.version]
-            found = [await self._load_key_version(name, properties) for properties in enabled]
+            found = [await self._load_key_version(key_name, properties) for properties in enabled]
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
-    async def sign(self, name: str, version: str, message: bytes) -> bytes:
+    async def sign(self, key_name: str, version_id: str, message: bytes) -> bytes:
         """Sign a message in the vault; return the ES256 signature (r and s) as 64 bytes.
 
         Raises:
             AzureError: the vault does not respond, or denies the signature.
         """
-        signer = self._signers.get((name, version))
+        signer = self._signers.get((key_name, version_id))
         if signer is None:
-            signer = self._open_client().get_cryptography_client(name, key_version=version)
-            self._signers[name, version] = signer
+            signer = self._open_client().get_cryptography_client(key_name, key_version=version_id)
+            self._signers[key_name, version_id] = signer
         digest = hashlib.sha256(message).digest()
         with _open_vault_call_span("sign"):
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
-    async def check_key_exists(self, name: str) -> None:
+    async def check_key_exists(self, key_name: str) -> None:
         """Check that the vault has a key of this name.
 
         Raises:
             AzureError: the vault does not respond, or has no key of this name.
         """
         with _open_vault_call_span("get"):
-            await self._open_client().get_key(name)
+            await self._open_client().get_key(key_name)
 
     async def close(self) -> None:
         """Close the connections to the key vault."""
@@ -128,12 +128,12 @@ class Vault:
         if credential is not None:
             await credential.close()
 
-    async def _load_key_version(self, name: str, properties: KeyProperties) -> KeyVersion:
+    async def _load_key_version(self, key_name: str, properties: KeyProperties) -> KeyVersion:
         version, created_at = str(properties.version), properties.created_on or datetime.fromtimestamp(0, UTC)
         # The key of a version never changes, but the times of its validity can.
-        if (name, version) not in self._public_keys:
-            self._public_keys[name, version] = _to_public_key(await self._open_client().get_key(name, version))
-        public = self._public_keys[name, version]
+        if (key_name, version) not in self._public_keys:
+            self._public_keys[key_name, version] = _to_public_key(await self._open_client().get_key(key_name, version))
+        public = self._public_keys[key_name, version]
         return KeyVersion(version, created_at, public, properties.not_before, properties.expires_on)
 
     def _open_client(self) -> KeyClient:

@@ -29,9 +29,9 @@ from shared.backends.azure.kusto_replies import (
     build_timeout_error,
     build_unavailable_error,
     is_access_denied,
-    parse_approximate_functions,
     parse_cached_result_time,
     parse_execution_time_ms,
+    parse_names_of_approximate_functions,
     parse_visualization,
     raise_query_failure,
     reject_partial_result,
@@ -72,7 +72,7 @@ _reply_size: ContextVar[int] = ContextVar("reply_size", default=0)
 """Number of bytes of the reply that the current task received last. The SDK does not return this number."""
 
 
-def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
+def _create_worker_parsed_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
     """Create a class of HTTP replies whose JSON is parsed in a worker thread, because a reply can have 64 MiB."""
 
     class WorkerParsedReply(aiohttp.ClientResponse):
@@ -91,14 +91,14 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
             if not body or body.isspace():
                 return None
             with pause_garbage_collection(len(body)):
-                parsed = await runtime.run_in_thread_if_large(len(body), _parse_body, body, self.get_encoding())
+                parsed = await runtime.run_in_thread_if_large(len(body), _parse_json_body, body, self.get_encoding())
             _reply_size.set(len(body))
             return parsed
 
     return WorkerParsedReply
 
 
-def _parse_body(body: bytes, encoding: str) -> Any:
+def _parse_json_body(body: bytes, encoding: str) -> Any:
     return parse_json_in_slices(body.decode(encoding))
 
 
@@ -112,7 +112,7 @@ class _StrictKustoClient(KustoClient):
     def __init__(self, connection: KustoConnectionStringBuilder, runtime: Runtime) -> None:
         super().__init__(connection)
         # The SDK has no option for the class of replies; the session is not connected yet.
-        cast("aiohttp.ClientSession", self._session)._response_class = _create_reply_class(runtime)  # noqa: SLF001
+        cast("aiohttp.ClientSession", self._session)._response_class = _create_worker_parsed_reply_class(runtime)  # noqa: SLF001
 
     @staticmethod
     def _kusto_parse_by_endpoint(endpoint: str, response_json: Any) -> KustoResponseDataSet:
@@ -180,7 +180,9 @@ class KustoEngine:
             raise build_unavailable_error() from error
         except RecursionError:
             raise build_invalid_field_error(
-                "query", "a value in the result of the query is nested too deeply", code="QUERY_INVALID"
+                "query",
+                "a value in the result of the query is nested too deeply; return values with fewer levels",
+                code="QUERY_INVALID",
             ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises these if the reply is not a Kusto reply.
@@ -194,7 +196,7 @@ class KustoEngine:
             engine_ms,
             computed_at,
             parse_visualization(reply),
-            parse_approximate_functions(reply),
+            parse_names_of_approximate_functions(reply),
             size=_reply_size.get(),
         )
 
@@ -212,12 +214,12 @@ class KustoEngine:
 
     def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = build_kusto_connection(self._uri, self._identity_client_id)
+            connection, self._credential = build_kusto_connection_and_credential(self._uri, self._identity_client_id)
             self._client = _StrictKustoClient(connection, self._runtime)
         return self._client
 
 
-def build_kusto_connection(
+def build_kusto_connection_and_credential(
     uri: str, identity_client_id: str
 ) -> "tuple[KustoConnectionStringBuilder, DefaultAzureCredential | None]":
     """Return the connection to a query engine and its Azure credential, which is None for a local emulator.
@@ -258,13 +260,13 @@ def _build_request_properties(query: EngineQuery) -> ClientRequestProperties:
     properties.set_option("truncationmaxsize", _MAX_RESULT_BYTES)
     properties.set_option(ClientRequestProperties.request_timeout_option_name, timedelta(seconds=query.timeout_seconds))
     if query.cache_seconds:
-        properties.set_option("query_results_cache_max_age", _format_timespan(query.cache_seconds))
+        properties.set_option("query_results_cache_max_age", _format_kusto_timespan(query.cache_seconds))
     for name, value in query.parameters.items():
         properties.set_parameter(name, value)
     return properties
 
 
-def _format_timespan(seconds: int) -> str:
+def _format_kusto_timespan(seconds: int) -> str:
     """Format a duration as a Kusto timespan; ``str(timedelta)`` writes "1 day, 0:00:00", which Kusto cannot parse."""
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
@@ -317,8 +319,8 @@ class KustoTelemetryTable:
         self._client: KustoClient | None = None
         self._credential: DefaultAzureCredential | None = None
 
-    async def ingest(self, blob: str, tag: str) -> None:
-        command = build_ingest_command(await self._locate(blob), tag)
+    async def ingest(self, blob_name: str, ingestion_tag: str) -> None:
+        command = build_ingest_command(await self._locate(blob_name), ingestion_tag)
         properties = ClientRequestProperties()
         properties.set_option(
             ClientRequestProperties.request_timeout_option_name, timedelta(seconds=self._ingest_seconds)
@@ -330,7 +332,7 @@ class KustoTelemetryTable:
         except (KustoError, OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises the last three if the reply is not a Kusto reply.
             # The text of the error can contain the signed address of the file.
-            _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))
+            _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=ingestion_tag, error=type(error).__name__))
             if is_access_denied(error):
                 raise build_denied_error("Ingestor") from error
             detail = "The query engine does not ingest imported messages; retry later."
@@ -347,7 +349,7 @@ class KustoTelemetryTable:
 
     def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = build_kusto_connection(self._uri, self._identity_client_id)
+            connection, self._credential = build_kusto_connection_and_credential(self._uri, self._identity_client_id)
             self._client = KustoClient(connection)
         return self._client
 

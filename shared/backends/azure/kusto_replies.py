@@ -67,38 +67,38 @@ def _has_failed_events(reply: KustoResponseDataSet) -> bool:
     return False
 
 
-def reject_several_results(reply: KustoResponseDataSet, text: str) -> None:
+def reject_several_results(reply: KustoResponseDataSet, query_text: str) -> None:
     """Check that a query has only one result table.
 
     Args:
         reply: reply of the engine.
-        text: KQL text of the query.
+        query_text: KQL text of the query.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID``.
     """
     count = len(reply.primary_results)
     if count > 1:
-        cause = _find_operator_with_several_results(text)
+        cause = _find_operator_with_several_results(query_text)
         rule = f"remove the operator {cause}" if cause else "send one statement at a time"
         detail = f"the query has {count} results; a query of the workspace must have one: {rule}"
         raise build_invalid_field_error("query", detail, code="QUERY_INVALID")
 
 
-def _find_operator_with_several_results(text: str) -> str:
-    """Return the first operator of a KQL text that has several results; empty if there is none."""
+def _find_operator_with_several_results(query_text: str) -> str | None:
+    """Return the first operator of a KQL text that has several results; None if there is none."""
     previous = ""
-    for token in tokenize(text):
+    for token in tokenize(query_text):
         if (previous, token.text) in _SEVERAL_RESULTS:
             return token.text if previous == "|" else f"{previous} {token.text}"
         previous = token.text
-    return ""
+    return None
 
 
 def parse_cached_result_time(reply: KustoResponseDataSet) -> datetime | None:
     """Parse the time at which the engine computed a result that it returned from its cache; None for a new result."""
     # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
-    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
+    for cells in _iterate_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "ServerCache":
             return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
     return None
@@ -106,43 +106,45 @@ def parse_cached_result_time(reply: KustoResponseDataSet) -> datetime | None:
 
 def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
     """Parse the properties of a query's operator ``render``, named as in the API; None without ``render``."""
-    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
+    for cells in _iterate_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Visualization":
             value = cells["Value"]
             annotation = json.loads(value) if isinstance(value, str) else value
             if not isinstance(annotation, dict) or not annotation.get("Visualization"):
                 return None
-            return {name: _convert_render_property(name, annotation.get(key)) for key, name in _VISUALIZATION.items()}
+            return {
+                name: _render_property_to_api_value(name, annotation.get(key)) for key, name in _VISUALIZATION.items()
+            }
     return None
 
 
-def parse_approximate_functions(reply: KustoResponseDataSet) -> tuple[str, ...]:
+def parse_names_of_approximate_functions(reply: KustoResponseDataSet) -> tuple[str, ...]:
     """Parse the list of the query's functions whose results in the emulator differ from those of Data Explorer."""
-    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
+    for cells in _iterate_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Approximations":
             return tuple(map(str, json.loads(cells["Value"])))
     return ()
 
 
-def _convert_render_property(name: str, value: Any) -> Any:
-    if name in _NAME_LISTS and isinstance(value, str):
-        return [each.strip() for each in value.split(",") if each.strip()]
-    return None if value in ("", "NaN") else value
+def _render_property_to_api_value(api_name: str, engine_value: Any) -> Any:
+    if api_name in _NAME_LISTS and isinstance(engine_value, str):
+        return [each.strip() for each in engine_value.split(",") if each.strip()]
+    return None if engine_value in ("", "NaN") else engine_value
 
 
-def _read_rows_of_table(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
+def _iterate_rows_of_table(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
     for table in reply.tables:
         if table.table_name == table_name:
             names = [column.column_name for column in table.columns]
             yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
 
 
-def parse_execution_time_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
-    """Parse the duration in milliseconds that the engine reports for a query; ``elapsed_ms`` if it reports none."""
-    for cells in _read_rows_of_table(reply, "QueryCompletionInformation"):
+def parse_execution_time_ms(reply: KustoResponseDataSet, default_ms: float) -> float:
+    """Parse the duration in milliseconds that the engine reports for a query; ``default_ms`` if it reports none."""
+    for cells in _iterate_rows_of_table(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
-            return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
-    return elapsed_ms
+            return float(json.loads(cells["Payload"]).get("ExecutionTime", default_ms / 1000)) * 1000
+    return default_ms
 
 
 _LOG = logs.get_logger("kusto")
@@ -168,9 +170,9 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
             build_timeout_error(query) if isinstance(error.__cause__, TimeoutError) else build_unavailable_error()
         ) from error
     failure = _parse_failure(error)
-    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any_phrase(_TIMED_OUT, failure.code):
+    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _is_any_phrase_in(_TIMED_OUT, failure.code):
         raise build_timeout_error(query) from error
-    if _contains_any_phrase(_TOO_LARGE, failure.code):
+    if _is_any_phrase_in(_TOO_LARGE, failure.code):
         detail = "The query requires more memory or returns more rows than the engine allows."
         raise build_invalid_field_error("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
@@ -221,7 +223,7 @@ def _parse_failure(error: KustoServiceError) -> _EngineFailure:
 
 
 def _build_invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
-    code = "QUERY_NOT_READ_ONLY" if _contains_any_phrase(_READ_ONLY, failure.code) else "QUERY_INVALID"
+    code = "QUERY_NOT_READ_ONLY" if _is_any_phrase_in(_READ_ONLY, failure.code) else "QUERY_INVALID"
     reported = failure.message
     if _EMBEDDED_ONLY in reported:
         reported += ". The query runs on Data Explorer only."
@@ -235,8 +237,8 @@ def _build_invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> W
     return error
 
 
-def _contains_any_phrase(marks: tuple[str, ...], *texts: str) -> bool:
-    return any(mark in text for mark in marks for text in texts)
+def _is_any_phrase_in(phrases: tuple[str, ...], *texts: str) -> bool:
+    return any(mark in text for mark in phrases for text in texts)
 
 
 def build_timeout_error(query: EngineQuery) -> WorkspaceError:
@@ -253,11 +255,14 @@ def build_unavailable_error() -> WorkspaceError:
     )
 
 
-def build_denied_error(role: str) -> WorkspaceError:
+def build_denied_error(missing_role: str) -> WorkspaceError:
     """Build the error of a query engine that denies access.
 
     Args:
-        role: role on the database that the identity of this process lacks.
+        missing_role: role on the database that the identity of this process lacks.
     """
-    detail = f"The query engine denied access; the identity that signs in there needs the role {role} on the database."
+    detail = (
+        "The query engine denied access; "
+        f"the identity that signs in there needs the role {missing_role} on the database."
+    )
     return WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5)

@@ -11,7 +11,7 @@ DELAY_SECONDS = 5.0
 _LOG = logs.get_logger("monitor")
 
 
-def start_export(
+def start_export_if_configured(
     connection_string: str, client_id: str = "", delay_seconds: float = DELAY_SECONDS
 ) -> threading.Timer | None:
     """Start the export to Azure Monitor after a delay, in a thread.
@@ -52,7 +52,7 @@ def _build_exporter_options(connection_string: str, client_id: str) -> dict[str,
     return options | {"credential": ManagedIdentityCredential(client_id=client_id)}
 
 
-def _set_opentelemetry_providers(options: dict[str, Any]) -> None:
+def _set_opentelemetry_providers(exporter_options: dict[str, Any]) -> None:
     from azure.monitor.opentelemetry.exporter import (  # noqa: PLC0415  loaded late, see the module
         AzureMonitorMetricExporter,
         AzureMonitorTraceExporter,
@@ -67,7 +67,7 @@ def _set_opentelemetry_providers(options: dict[str, Any]) -> None:
     resource = Resource.create({"service.name": exporters.SCOPE})
     # Set in code, because the SDK rejects the sampler names that the Functions host reads from the environment.
     traces = TracerProvider(sampling.ALWAYS_ON, resource)
-    traces.add_span_processor(BatchSpanProcessor(AzureMonitorTraceExporter(**options)))
+    traces.add_span_processor(BatchSpanProcessor(AzureMonitorTraceExporter(**exporter_options)))
     trace.set_tracer_provider(traces)
-    reader = PeriodicExportingMetricReader(AzureMonitorMetricExporter(**options))
+    reader = PeriodicExportingMetricReader(AzureMonitorMetricExporter(**exporter_options))
     metrics.set_meter_provider(MeterProvider([reader], resource))

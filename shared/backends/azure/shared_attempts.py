@@ -22,7 +22,7 @@ class SharedAttempts:
         self._last_failure: WorkspaceError | None = None
 
     @asynccontextmanager
-    async def hold_lock(self) -> AsyncIterator[None]:
+    async def hold_lock_or_raise_shared_failure(self) -> AsyncIterator[None]:
         """Context manager: hold the lock for an attempt, unless an attempt failed while the caller waited.
 
         The body must first check whether an attempt is still necessary.

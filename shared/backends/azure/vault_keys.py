@@ -142,10 +142,10 @@ class VaultNoteSigner:
             lambda: self._vault.sign(self._name, version.version, message), "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY
         )
 
-    async def load_public_key(self) -> bytes:
+    async def load_public_key_der(self) -> bytes:
         return _to_der_public_key(await self._select_signing_version())
 
-    async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
+    async def load_trusted_keys_der(self, *, reload: bool = False) -> Sequence[bytes]:
         return [_to_der_public_key(version) for version in await self._read_current_versions(reload=reload)]
 
     async def _select_signing_version(self) -> KeyVersion:
@@ -213,7 +213,7 @@ class _EnabledVersions:
             WorkspaceError: UNAVAILABLE if the vault does not answer.
         """
         requested_at = self._runtime.monotonic()
-        async with self._reading.hold_lock():
+        async with self._reading.hold_lock_or_raise_shared_failure():
             if self._read_at < requested_at:
                 self._versions = await call_vault(
                     lambda: self._vault.list_enabled_versions(self._name), self._error_code, self._key_description

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError
@@ -15,6 +15,11 @@ from shared.interpreter import load_modules
 from shared.live_stream.ports import OpenStream
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AzureKeyCredential
+    from azure.core.pipeline.policies import SansIOHTTPPolicy
+    from azure.identity.aio import DefaultAzureCredential
 
 _LOGGER = get_logger("web_pubsub")
 _SCOPE = "https://webpubsub.azure.com/.default"
@@ -99,7 +104,7 @@ class WebPubSub:
         self._runtime = runtime
 
     async def publish(self, group: str, text: bytes) -> None:
-        with _convert_errors(sends_message=True):
+        with _convert_azure_errors(sends_message=True):
             # As bytes, because azure-core uses the number of characters of a str as Content-Length.
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_group(group, text, content_type="text/plain")
@@ -107,37 +112,37 @@ class WebPubSub:
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a WebSocket connection; a closed connection is ignored."""
-        with _convert_errors(sends_message=True), _ignore_closed_stream():
+        with _convert_azure_errors(sends_message=True), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")
             )
 
     async def is_open(self, connection_id: str) -> bool:
         """Return whether a WebSocket connection with this id is open."""
-        with _convert_errors():
+        with _convert_azure_errors():
             return await self._await_with_timeout((await self._get_or_open_client()).connection_exists(connection_id))
 
     async def has_streams(self, group: str) -> bool:
-        with _convert_errors():
+        with _convert_azure_errors():
             return await self._await_with_timeout((await self._get_or_open_client()).group_exists(group))
 
     async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        with _convert_errors():
+        with _convert_azure_errors():
             async for member in (await self._get_or_open_client()).list_connections(group=group):
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        with _convert_errors(sends_message=True), _ignore_closed_stream():
+        with _convert_azure_errors(sends_message=True), _ignore_closed_stream():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).close_connection(connection_id, reason=reason)
             )
 
-    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user_id: str, expires_at: datetime) -> str:
         minutes = max(1, round((expires_at - self._runtime.now()) / timedelta(minutes=1)))
-        with _convert_errors():
+        with _convert_azure_errors():
             client = await self._get_or_open_client()
             token = await self._await_with_timeout(
-                client.get_client_access_token(user_id=user, minutes_to_expire=minutes)
+                client.get_client_access_token(user_id=user_id, minutes_to_expire=minutes)
             )
         return token["url"]
 
@@ -179,14 +184,16 @@ class WebPubSub:
             connection_timeout=_CONNECT_SECONDS,
             read_timeout=self._seconds,
         )
-        credential, key_policy = self._create_credential_and_policy()
+        credential, key_policy = self._create_credential_and_key_policy()
         # The publisher retries, so the SDK must not. Tracing and logging of each message would cost a third more.
-        policies = [key_policy or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
+        policies = [key_policy or AsyncBearerTokenCredentialPolicy(cast("DefaultAzureCredential", credential), _SCOPE)]
         client = WebPubSubServiceClient(self._endpoint, self._hub, credential, policies=policies, transport=transport)
         self._resources = [client, session, *([] if key_policy else [credential])]
         return cast("WebPubSubClient", client)
 
-    def _create_credential_and_policy(self) -> tuple[Any, Any]:
+    def _create_credential_and_key_policy(
+        self,
+    ) -> "tuple[AzureKeyCredential | DefaultAzureCredential, SansIOHTTPPolicy[Any, Any] | None]":
         """Return the credential of the SDK's client, and the policy that signs requests with the access key, if any."""
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _MODULES
 
@@ -195,7 +202,7 @@ class WebPubSub:
         return create_app_credential(self._client_id), None
 
 
-def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
+def _create_key_policy(access_key: str, runtime: Runtime) -> "SansIOHTTPPolicy[Any, Any]":
     """Create the SDK policy that signs requests with an access key; a signed token is reused for half its lifetime."""
     import jwt  # noqa: PLC0415  see _MODULES
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _MODULES
@@ -227,7 +234,7 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
 
 
 @contextmanager
-def _convert_errors(*, sends_message: bool = False) -> Iterator[None]:
+def _convert_azure_errors(*, sends_message: bool = False) -> Iterator[None]:
     """Convert the SDK's exceptions to the errors that the MessageService port documents.
 
     Args:

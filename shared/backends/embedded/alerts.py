@@ -36,51 +36,55 @@ class SqliteAlertStore:
             rows = connection.execute("SELECT state FROM alert_rule_states")
             return [RuleState.model_validate_json(state) for (state,) in rows]
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_states)
 
-    async def load_rule_record(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule_lookup: str) -> RuleRecord:
         def select_rule_state(connection: sqlite3.Connection) -> RuleRecord:
             sql = "SELECT token, state FROM alert_rule_states WHERE rule = ?"
-            stored = connection.execute(sql, (rule,)).fetchone()
+            stored = connection.execute(sql, (rule_lookup,)).fetchone()
             if stored is None:
-                return RuleRecord(rule)
-            rows = connection.execute("SELECT alert FROM alerts WHERE rule = ? AND is_open ORDER BY id", (rule,))
+                return RuleRecord(rule_lookup)
+            rows = connection.execute("SELECT alert FROM alerts WHERE rule = ? AND is_open ORDER BY id", (rule_lookup,))
             alerts = tuple(Alert.model_validate_json(alert) for (alert,) in rows)
-            return RuleRecord(rule, RuleState.model_validate_json(stored[1]), alerts, stored[0])
+            return RuleRecord(rule_lookup, RuleState.model_validate_json(stored[1]), alerts, stored[0])
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_rule_state)
 
-    async def save_rule_changes_and_return_token(
-        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    async def try_save_rule_changes_and_return_token(
+        self,
+        record: RuleRecord,
+        new_state: RuleState | None,
+        changed_alerts: Sequence[Alert],
+        deleted_alert_ids: Sequence[str] = (),
     ) -> str | None:
         token = self._database.runtime.new_id()
 
-        def save_changes(connection: sqlite3.Connection) -> str | None:
+        def save_changes_and_return_token(connection: sqlite3.Connection) -> str | None:
             stored = connection.execute("SELECT token FROM alert_rule_states WHERE rule = ?", (record.rule,)).fetchone()
             if (stored[0] if stored else "") != record.token:
                 return None
             connection.executemany(
-                "INSERT OR REPLACE INTO alerts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_alert_to_row, puts)
+                "INSERT OR REPLACE INTO alerts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_alert_to_row, changed_alerts)
             )
-            connection.executemany("DELETE FROM alerts WHERE id = ?", [(alert_id,) for alert_id in deletes])
-            if state is None:
+            connection.executemany("DELETE FROM alerts WHERE id = ?", [(alert_id,) for alert_id in deleted_alert_ids])
+            if new_state is None:
                 connection.execute("DELETE FROM alert_rule_states WHERE rule = ?", (record.rule,))
             else:
-                row = (record.rule, token, state.model_dump_json())
+                row = (record.rule, token, new_state.model_dump_json())
                 connection.execute("INSERT OR REPLACE INTO alert_rule_states VALUES (?, ?, ?)", row)
             return token
 
-        with _convert_errors():
-            return await self._database.write(save_changes)
+        with _convert_sqlite_errors():
+            return await self._database.write(save_changes_and_return_token)
 
     async def find_alert(self, alert_id: str) -> Alert | None:
         def select_alert(connection: sqlite3.Connection) -> Alert | None:
             row = connection.execute("SELECT alert FROM alerts WHERE id = ?", (alert_id,)).fetchone()
             return None if row is None else Alert.model_validate_json(row[0])
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_alert)
 
     async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
@@ -104,14 +108,14 @@ class SqliteAlertStore:
             rows = connection.execute(sql, (*values, limit))
             return [Alert.model_validate_json(alert) for (alert,) in rows]
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_alerts)
 
-    async def delete_resolved_alerts(self, before: datetime) -> int:
+    async def delete_and_count_resolved_alerts(self, resolved_before: datetime) -> int:
         sql = "DELETE FROM alerts WHERE NOT is_open AND resolved_at < ?"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(
-                lambda connection: connection.execute(sql, (format_rfc3339(before),)).rowcount
+                lambda connection: connection.execute(sql, (format_rfc3339(resolved_before),)).rowcount
             )
 
 
@@ -129,5 +133,5 @@ def _alert_to_row(alert: Alert) -> tuple[str | int | None, ...]:
     )
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("ALERTS_UNAVAILABLE", "the store of alerts")

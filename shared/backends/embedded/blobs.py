@@ -46,7 +46,7 @@ class FolderBlobStore:
 
     async def create_if_missing(self, name: str, content: bytes) -> bool:
         path = build_blob_path(self._folder, name)
-        return await self._run_in_thread(lambda: self._create_blob_if_missing(path, content))
+        return await self._run_in_thread(lambda: self._try_create_blob(path, content))
 
     async def upload(self, name: str, source: Path) -> None:
         path = build_blob_path(self._folder, name)
@@ -58,14 +58,14 @@ class FolderBlobStore:
 
     async def read_range(self, name: str, start: int, size: int, etag: str | None = None) -> bytes:
         path = build_blob_path(self._folder, name)
-        return await self._run_in_thread(lambda: _read_range(path, start, size, etag))
+        return await self._run_in_thread(lambda: _read_byte_range(path, start, size, etag))
 
     async def download_to_file(self, name: str, target: Path) -> None:
         path = build_blob_path(self._folder, name)
         await self._run_in_thread(lambda: shutil.copyfile(path, target))
 
-    async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        found = _iterate_blobs(self._folder, "", prefix)
+    async def list(self, name_prefix: str) -> AsyncIterator[Blob]:
+        found = _iterate_blobs(self._folder, "", name_prefix)
 
         async def fetch_next_page() -> "list[Blob]":
             with open_blob_span("list", self._folder.name):
@@ -82,13 +82,13 @@ class FolderBlobStore:
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
-        return await self._run_in_thread(lambda: self._links.sign_link(link))
+        return await self._run_in_thread(lambda: self._links.create_signed_url(link))
 
     async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, "", expires_at, LinkPermission.WRITE)
-        return await self._run_in_thread(lambda: self._links.sign_link(link))
+        return await self._run_in_thread(lambda: self._links.create_signed_url(link))
 
-    async def check(self) -> None:
+    async def require_available(self) -> None:
         def write_and_delete_file() -> None:
             durable_files.write_temporary_file(self._create_draft_path("check"), b"").unlink()
 
@@ -106,28 +106,28 @@ class FolderBlobStore:
             detail = "The blob store does not respond; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error
 
-    def _create_blob_if_missing(self, path: Path, content: bytes) -> bool:
-        if path.exists():
+    def _try_create_blob(self, blob_path: Path, content: bytes) -> bool:
+        if blob_path.exists():
             return False
 
-        def create_from_draft() -> bool:
-            draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
-            return durable_files.move_temporary_file_if_target_missing(path, draft, self._folder)
+        def try_create_from_draft() -> bool:
+            draft = durable_files.write_temporary_file(self._create_draft_path(blob_path.name), content)
+            return durable_files.try_move_temporary_file_to_new_path(blob_path, draft, self._folder)
 
-        return _create_folder_and_move_file(path.parent, create_from_draft)
+        return _create_folder_and_move_file(blob_path.parent, try_create_from_draft)
 
-    def _copy_file_to_blob(self, path: Path, source: Path) -> None:
-        draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
+    def _copy_file_to_blob(self, blob_path: Path, source: Path) -> None:
+        draft = durable_files.write_temporary_file(self._create_draft_path(blob_path.name), b"")
         try:
             with draft.open("r+b") as file, source.open("rb") as content:
                 shutil.copyfileobj(content, file, 1024 * 1024)
                 file.flush()
                 os.fsync(file.fileno())
-            _create_folder_and_move_file(path.parent, lambda: draft.replace(path))
+            _create_folder_and_move_file(blob_path.parent, lambda: draft.replace(blob_path))
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        durable_files.fsync_folders(path, self._folder)
+        durable_files.fsync_folders_up_to(blob_path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
         """Return a path for a new unfinished file; delete abandoned files, at most once per hour."""
@@ -138,25 +138,25 @@ class FolderBlobStore:
         return self._folder / DRAFTS / name[-64:].lstrip(".")
 
 
-def build_blob_path(folder: Path, name: str) -> Path:
+def build_blob_path(store_folder: Path, blob_name: str) -> Path:
     """Return the path of the file that stores a blob; the path is always below the store's folder.
 
     Raises:
         ValueError: the name is empty or absolute, has a segment that is empty, too long or begins with a full stop, or
             has a character with a special meaning in file systems.
     """
-    segments = name.split("/")
+    segments = blob_name.split("/")
     if not all(map(_is_valid_path_segment, segments)):
         raise ValueError(
-            f"{name!r} is not a valid name of a blob; each segment must have 1 to {_MAX_SEGMENT_BYTES} bytes of "
+            f"{blob_name!r} is not a valid name of a blob; each segment must have 1 to {_MAX_SEGMENT_BYTES} bytes of "
             "printable text, no backslash, and no full stop at its start"
         )
-    return folder.joinpath(*segments)
+    return store_folder.joinpath(*segments)
 
 
-def build_block_folder(folder: Path, name: str) -> Path:
+def build_block_folder(store_folder: Path, blob_name: str) -> Path:
     """Return the folder of a blob's uploaded blocks. It is deleted with the blob."""
-    return folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
+    return store_folder / _BLOCKS / hashlib.sha256(blob_name.encode()).hexdigest()[:32]
 
 
 def _is_valid_path_segment(text: str) -> bool:
@@ -165,30 +165,35 @@ def _is_valid_path_segment(text: str) -> bool:
     return len(text.encode(errors="replace")) <= _MAX_SEGMENT_BYTES
 
 
-def _iterate_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
+def _iterate_blobs(folder: Path, folder_name: str, name_prefix: str) -> Iterator[Blob]:
     """Yield the blobs below a folder whose names begin with a prefix, in order of their full names."""
     try:
         with os.scandir(folder) as scanned:
-            entries = [(f"{above}{each.name}/" if each.is_dir() else f"{above}{each.name}", each) for each in scanned]
+            entries = [
+                (f"{folder_name}{each.name}/" if each.is_dir() else f"{folder_name}{each.name}", each)
+                for each in scanned
+            ]
     except FileNotFoundError:
         return
     for name, entry in sorted(entries, key=lambda pair: pair[0]):
         if entry.name.startswith("."):
             continue
         if name.endswith("/"):
-            if name.startswith(prefix) or prefix.startswith(name):
-                yield from _iterate_blobs(folder / entry.name, name, prefix)
-        elif name.startswith(prefix):
-            yield from _iterate_blob_of_entry(name, entry)
+            if name.startswith(name_prefix) or name_prefix.startswith(name):
+                yield from _iterate_blobs(folder / entry.name, name, name_prefix)
+        elif name.startswith(name_prefix):
+            blob = _find_blob_of_entry(name, entry)
+            if blob is not None:
+                yield blob
 
 
-def _iterate_blob_of_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
-    """Yield the blob of a folder's entry; yield nothing if the file was deleted since the folder was read."""
+def _find_blob_of_entry(blob_name: str, entry: "os.DirEntry[str]") -> Blob | None:
+    """Return the blob of a folder's entry; None if the file was deleted since the folder was read."""
     try:
         found = entry.stat()
     except FileNotFoundError:
-        return
-    yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), _build_etag(found))
+        return None
+    return Blob(blob_name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), _build_etag(found))
 
 
 def _create_folder_and_move_file[T](folder: Path, move_file: Callable[[], T]) -> T:
@@ -209,14 +214,16 @@ def _create_folder_and_move_file[T](folder: Path, move_file: Callable[[], T]) ->
     raise AssertionError("unreachable: the last attempt returns a result or raises its error")
 
 
-def _remove_blobs_and_empty_folders(paths: Collection[Path], block_folders: Collection[Path], top_folder: Path) -> None:
+def _remove_blobs_and_empty_folders(
+    blob_paths: Collection[Path], block_folders: Collection[Path], top_folder: Path
+) -> None:
     """Delete the files and blocks of blobs, and then the folders below ``top_folder`` that have become empty."""
-    for path in paths:
+    for path in blob_paths:
         path.unlink(missing_ok=True)
     if (top_folder / _BLOCKS).exists():
         for blocks in block_folders:
             shutil.rmtree(blocks, ignore_errors=True)
-    for folder in {path.parent for path in paths}:
+    for folder in {path.parent for path in blob_paths}:
         _remove_empty_folders(folder, top_folder)
 
 
@@ -239,14 +246,14 @@ def _delete_abandoned_drafts(draft_folder: Path, at: datetime) -> None:
                 draft.unlink()
 
 
-def _build_etag(found: os.stat_result) -> str:
+def _build_etag(file_status: os.stat_result) -> str:
     # The number of the file would change with a copy of the folder, for example from a backup.
-    return f"{found.st_mtime_ns:x}-{found.st_size:x}"
+    return f"{file_status.st_mtime_ns:x}-{file_status.st_size:x}"
 
 
-def _read_range(path: Path, start: int, size: int, etag: str | None) -> bytes:
+def _read_byte_range(path: Path, start: int, size: int, required_etag: str | None) -> bytes:
     with path.open("rb") as file:
-        if etag is not None and etag != _build_etag(os.fstat(file.fileno())):
+        if required_etag is not None and required_etag != _build_etag(os.fstat(file.fileno())):
             raise BlobReplacedError
         file.seek(start)
         return file.read(size)

@@ -35,17 +35,17 @@ class SqliteCatalogStore:
         self._database = database
 
     async def read_version(self) -> int:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(_read_version)
 
     async def load(self) -> StoredCatalog:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(_load_catalog)
 
     async def save(
         self,
         puts: Sequence[CatalogItem],
-        deletes: Sequence[tuple[str, str]],
+        kinds_and_keys_to_delete: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
@@ -57,7 +57,7 @@ class SqliteCatalogStore:
             connection.executemany(
                 "INSERT OR REPLACE INTO catalog_items VALUES (?,?,?,?,?,?,?)", map(_item_to_row, puts)
             )
-            connection.executemany("DELETE FROM catalog_items WHERE kind = ? AND key = ?", deletes)
+            connection.executemany("DELETE FROM catalog_items WHERE kind = ? AND key = ?", kinds_and_keys_to_delete)
             connection.executemany(
                 "INSERT INTO catalog_outbox (append_id, target, user_id, event) VALUES (?,?,?,?)",
                 _events_to_rows(events),
@@ -65,11 +65,11 @@ class SqliteCatalogStore:
             connection.execute("INSERT OR REPLACE INTO catalog_version VALUES (1, ?)", (expected_version + 1,))
             return expected_version + 1
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(save_changes)
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(_read_pending_events)
 
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
@@ -78,11 +78,11 @@ class SqliteCatalogStore:
         def delete_events(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM catalog_outbox WHERE append_id = ?", ids)
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(delete_events)
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("CATALOG_UNAVAILABLE", "the catalog")
 
 

@@ -31,39 +31,41 @@ class FileCheckpointStore:
         self._runtime = runtime
         self._folder = folder
 
-    async def create(self, name: str, note: bytes) -> bool:
-        return await self._run_in_thread(lambda: _create_file_if_missing(self._resolve_path(name), note, self._folder))
+    async def create_if_missing(self, name: str, note: bytes) -> bool:
+        return await self._run_in_thread(
+            lambda: _try_create_file(self._build_checkpoint_path(name), note, self._folder)
+        )
 
-    async def find_newest(self, prefix: str, *, below: str = "") -> StoredCheckpoint | None:
-        end = below.removeprefix(prefix) or AFTER_ALL_SIZES
-        return await self._run_in_thread(lambda: self._find_newest(prefix, end))
+    async def find_newest(self, name_prefix: str, *, older_than_name: str = "") -> StoredCheckpoint | None:
+        end = older_than_name.removeprefix(name_prefix) or AFTER_ALL_SIZES
+        return await self._run_in_thread(lambda: self._find_newest_checkpoint(name_prefix, end))
 
     async def list_name_prefixes(self, parent: str) -> list[str]:
         return await self._run_in_thread(lambda: [f"{parent}/{name}/" for name in _list_names(self._folder / parent)])
 
     async def find_checkpoint(self, name: str) -> StoredCheckpoint | None:
-        return await self._run_in_thread(lambda: self._read_checkpoint(name))
+        return await self._run_in_thread(lambda: self._find_checkpoint(name))
 
     async def save_working_state(self, name: str, state: bytes) -> None:
         await self._run_in_thread(lambda: _replace_file(self._folder / f"{name}.state", state))
 
-    async def load_working_state(self, name: str) -> bytes | None:
+    async def find_working_state(self, name: str) -> bytes | None:
         return await self._run_in_thread(lambda: _read_file_or_none(self._folder / f"{name}.state"))
 
-    def _find_newest(self, prefix: str, end: str) -> StoredCheckpoint | None:
-        """Return the newest checkpoint whose size, as text, sorts before ``end``."""
-        chain = self._folder / prefix
-        for millions in _list_names_descending(chain, _MILLIONS):
-            for thousands in _list_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
-                if millions + thousands > end:
+    def _find_newest_checkpoint(self, name_prefix: str, below_size: str) -> StoredCheckpoint | None:
+        """Return the newest checkpoint whose size, as text, sorts before ``below_size``."""
+        chain = self._folder / name_prefix
+        for millions in _list_numeric_names_descending(chain, _MILLIONS):
+            for thousands in _list_numeric_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
+                if millions + thousands > below_size:
                     continue
                 # A folder can be empty after a crash.
                 # A file whose name does not match its folders is ignored; it could hide the newest checkpoint.
-                for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
-                    if name.startswith(millions + thousands) and name < end:
-                        full_name = f"{prefix}{name}"
+                for name in _list_numeric_names_descending(chain / millions / thousands, _SIZE_DIGITS):
+                    if name.startswith(millions + thousands) and name < below_size:
+                        full_name = f"{name_prefix}{name}"
                         # A symbolic link to a missing file is listed, too.
-                        return self._read_checkpoint(full_name) or StoredCheckpoint.build_unreadable(full_name)
+                        return self._find_checkpoint(full_name) or StoredCheckpoint.build_unreadable(full_name)
         return None
 
     async def _run_in_thread[T](self, function: Callable[[], T]) -> T:
@@ -73,21 +75,21 @@ class FileCheckpointStore:
             detail = "The checkpoints cannot be read or written; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
-    def _resolve_path(self, name: str) -> Path:
+    def _build_checkpoint_path(self, name: str) -> Path:
         prefix, _, size = name.rpartition("/")
         return self._folder / prefix / size[:_MILLIONS] / size[_MILLIONS:_THOUSANDS] / size
 
-    def _read_checkpoint(self, name: str) -> StoredCheckpoint | None:
-        path = self._resolve_path(name)
+    def _find_checkpoint(self, name: str) -> StoredCheckpoint | None:
+        path = self._build_checkpoint_path(name)
         note = _read_file_or_none(path)
         if note is None:
             return None
         return StoredCheckpoint(name, note, format_rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
 
 
-def _list_names_descending(folder: Path, digits: int) -> list[str]:
-    """Return the names in a folder that consist of exactly ``digits`` digits, highest number first."""
-    return sorted((name for name in _list_names(folder) if len(name) == digits and name.isdigit()), reverse=True)
+def _list_numeric_names_descending(folder: Path, digit_count: int) -> list[str]:
+    """Return the names in a folder that consist of exactly ``digit_count`` digits, highest number first."""
+    return sorted((name for name in _list_names(folder) if len(name) == digit_count and name.isdigit()), reverse=True)
 
 
 def _list_names(folder: Path) -> list[str]:
@@ -97,9 +99,9 @@ def _list_names(folder: Path) -> list[str]:
         return []
 
 
-def _create_file_if_missing(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.move_temporary_file_if_target_missing(
-        path, durable_files.write_temporary_file(path, content, _READ_ONLY), top
+def _try_create_file(path: Path, content: bytes, top_folder: Path) -> bool:
+    return durable_files.try_move_temporary_file_to_new_path(
+        path, durable_files.write_temporary_file(path, content, _READ_ONLY), top_folder
     )
 
 

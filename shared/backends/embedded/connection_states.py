@@ -62,28 +62,28 @@ class SqliteConnectionStates:
         self._database = SqliteDatabase(path, _SCHEMA, runtime=runtime)
         self._last_read: Mapping[str, tuple[_Row, ConnectionState]] = {}
 
-    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def add_arrived_messages_to_counts(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
             with convert_sqlite_errors(*_NAMES):
-                await self._database.write(lambda connection: _count_new_messages(connection, arrivals))
+                await self._database.write(lambda connection: _add_new_messages_to_counts(connection, arrivals))
 
-    async def set_status(self, connections: Collection[str], status: str) -> None:
+    async def set_status(self, connection_lookups: Collection[str], status: str) -> None:
         with convert_sqlite_errors(*_NAMES):
             await self._database.write(
                 lambda database: database.executemany(
                     "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
                     " ON CONFLICT (connection) DO UPDATE SET status = excluded.status",
-                    [(connection, status) for connection in connections],
+                    [(connection, status) for connection in connection_lookups],
                 )
             )
 
-    async def load_statuses(self) -> Mapping[str, str]:
+    async def load_statuses_by_connection(self) -> Mapping[str, str]:
         with convert_sqlite_errors(*_NAMES):
             return await self._database.read(
                 lambda database: dict(database.execute("SELECT connection, status FROM connection_states").fetchall())
             )
 
-    async def load_states(self) -> Mapping[str, ConnectionState]:
+    async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
         with convert_sqlite_errors(*_NAMES):
             return await self._database.read(self._read_states)
 
@@ -105,11 +105,11 @@ class SqliteConnectionStates:
         return {connection: state for connection, (_, state) in states.items()}
 
 
-def _count_new_messages(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
+def _add_new_messages_to_counts(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
     for each in arrivals:
         row: tuple[int, str] | None = database.execute(_READ_SOURCE, (each.connection, each.source)).fetchone()
         highest, latest = row or (None, "")
-        new = each.list_uncounted_numbers(highest, latest)
+        new = each.list_uncounted_sequence_numbers(highest, latest)
         last = format_rfc3339(each.last_message)
         if new or last > latest:
             _add_to_message_counts(database, each.connection, len(new), last)
@@ -117,36 +117,38 @@ def _count_new_messages(database: sqlite3.Connection, arrivals: Sequence[Arrived
             _add_to_mismatch_count(database, each.connection, len(each.mismatched.intersection(new)))
 
 
-def _add_to_message_counts(database: sqlite3.Connection, connection: str, count: int, last: str) -> None:
+def _add_to_message_counts(
+    database: sqlite3.Connection, connection: str, new_messages: int, last_message_at: str
+) -> None:
     database.execute(
         "INSERT INTO connection_states (connection, messages_received, last_message) VALUES (?, ?, ?)"
         " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
         " last_message = max(ifnull(last_message, ''), excluded.last_message)",
-        (connection, count, last),
+        (connection, new_messages, last_message_at),
     )
 
 
 def _store_source_progress(
-    database: sqlite3.Connection, arrivals: ArrivedMessages, highest: int | None, latest: str
+    database: sqlite3.Connection, arrivals: ArrivedMessages, highest_number: int | None, last_message_at: str
 ) -> None:
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",
-        (arrivals.connection, arrivals.source, highest),
+        (arrivals.connection, arrivals.source, highest_number),
     )
     database.execute(
         "INSERT INTO connection_source_times (connection, source, last_message) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET last_message = excluded.last_message",
-        (arrivals.connection, arrivals.source, latest),
+        (arrivals.connection, arrivals.source, last_message_at),
     )
 
 
-def _add_to_mismatch_count(database: sqlite3.Connection, connection: str, count: int) -> None:
-    if count:
+def _add_to_mismatch_count(database: sqlite3.Connection, connection: str, new_mismatches: int) -> None:
+    if new_mismatches:
         database.execute(
             "INSERT INTO connection_type_mismatches (connection, messages) VALUES (?, ?)"
             " ON CONFLICT (connection) DO UPDATE SET messages = messages + excluded.messages",
-            (connection, count),
+            (connection, new_mismatches),
         )
 
 

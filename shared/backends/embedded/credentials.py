@@ -73,40 +73,42 @@ class SqliteCredentialStore:
         self._database = database
 
     async def read_version(self) -> int:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(_read_version)
 
     async def load(self) -> Credentials:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(partial(_load_credentials, self._compute_earliest_retained_expiry()))
 
-    async def add_key(self, key: ApiKey, parent: str = "") -> ApiKey:
+    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
-                _require_not_revoked(connection, parent)
+                _require_not_revoked(connection, parent_id)
                 _execute_and_increment_version(connection, _build_statements_to_store_key(key))
             return stored or key
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             stored = await self._database.write(insert_key_if_missing)
             if stored.digest != key.digest:
-                raise sqlite3.IntegrityError(key.key_id)
+                raise sqlite3.IntegrityError(f"another API key with the id {key.key_id} is stored")
         return stored
 
     async def is_revoked(self, credential_id: str) -> bool:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(lambda connection: _is_revoked(connection, credential_id))
 
-    async def revoke_key(self, key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
+    async def revoke_key_and_find_pending_event(
+        self, key_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        return await self._revoke(
+        return await self._revoke_and_find_pending_event(
             event, (sql, (format_rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, format_rfc3339(at)))
         )
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (format_rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
@@ -117,40 +119,44 @@ class SqliteCredentialStore:
             row = (token.token_id, token.principal, format_rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(insert_token)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ?"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, (token_id,)).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
-    async def revoke_token(self, token_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
-        return await self._revoke(event, (_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
+    async def revoke_token_and_find_pending_event(
+        self, token_id: str, at: datetime, event: AccessEvent | None = None
+    ) -> AccessEvent | None:
+        return await self._revoke_and_find_pending_event(event, (_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
 
     async def list_pending_events(self) -> Sequence[AccessEvent]:
         # As bytes, because a text that is not UTF-8 would make the whole query fail.
         sql = "SELECT CAST(event AS BLOB) FROM pending_access_events ORDER BY position"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             rows = await self._database.read(lambda connection: connection.execute(sql).fetchall())
         return [event for (stored,) in rows if (event := parse_stored_event(stored)) is not None]
 
     async def delete_pending_event(self, append_id: str) -> None:
         sql = "DELETE FROM pending_access_events WHERE append_id = ?"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (append_id,)))
 
     def _compute_earliest_retained_expiry(self) -> datetime:
         """Return the earliest expiry of the tokens that are still retained."""
         return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
-    async def _revoke(self, event: AccessEvent | None, *statements: _Statement) -> AccessEvent | None:
+    async def _revoke_and_find_pending_event(
+        self, event: AccessEvent | None, *statements: _Statement
+    ) -> AccessEvent | None:
         def revoke(connection: sqlite3.Connection) -> AccessEvent | None:
             _execute_and_increment_version(connection, statements)
-            return None if event is None else _add_pending_event(connection, event)
+            return None if event is None else _add_or_get_pending_event(connection, event)
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(revoke)
 
 
@@ -158,8 +164,8 @@ def _is_revoked(connection: sqlite3.Connection, credential_id: str) -> bool:
     return bool(connection.execute(_IS_REVOKED, (credential_id,)).fetchone()[0])
 
 
-def _require_not_revoked(connection: sqlite3.Connection, parent: str) -> None:
-    if _is_revoked(connection, parent):
+def _require_not_revoked(connection: sqlite3.Connection, credential_id: str) -> None:
+    if _is_revoked(connection, credential_id):
         raise build_revoked_credential_error()
 
 
@@ -169,10 +175,10 @@ def _execute_and_increment_version(connection: sqlite3.Connection, statements: S
     connection.execute("UPDATE credential_version SET version = version + 1")
 
 
-def _add_pending_event(connection: sqlite3.Connection, event: AccessEvent) -> AccessEvent:
+def _add_or_get_pending_event(connection: sqlite3.Connection, event: AccessEvent) -> AccessEvent:
     """Store a pending event unless one with its append id is stored; return the stored event."""
     sql = "INSERT OR IGNORE INTO pending_access_events (append_id, event) VALUES (?,?)"
-    connection.execute(sql, (event.append_id, event.to_text()))
+    connection.execute(sql, (event.append_id, event.to_json_text()))
     sql = "SELECT CAST(event AS BLOB) FROM pending_access_events WHERE append_id = ?"
     return parse_stored_event(connection.execute(sql, (event.append_id,)).fetchone()[0]) or event
 
@@ -181,7 +187,7 @@ def _build_statements_to_store_key(key: ApiKey) -> Sequence[_Statement]:
     rights = None if key.rights is None else json.dumps(sorted(key.rights))
     row = (
         *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
-        *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
+        *(_format_optional_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
     )
     binding = json.dumps(key.binding and key.binding.to_json())
     return (_INSERT_KEY, row), _build_statement_to_store_creators(key), (_SET_BINDING, (key.key_id, binding))
@@ -193,7 +199,7 @@ def _build_statement_to_store_creators(key: ApiKey) -> _Statement:
     return _SET_CREATORS, (key.key_id, json.dumps(key.creators))
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
@@ -203,17 +209,20 @@ def _read_version(connection: sqlite3.Connection) -> int:
 
 
 def _find_key(connection: sqlite3.Connection, key_id: str) -> ApiKey | None:
-    def select_row(table: str, column: str) -> Any:
+    def find_row(table: str, column: str) -> tuple[Any, ...] | None:
         sql = f"SELECT {column} FROM {table} WHERE key_id = ?"  # noqa: S608  the names are constants
-        return connection.execute(sql, (key_id,)).fetchone()
+        row: tuple[Any, ...] | None = connection.execute(sql, (key_id,)).fetchone()
+        return row
 
-    if (row := select_row("api_keys", "*")) is None:
+    if (row := find_row("api_keys", "*")) is None:
         return None
-    creators, binding = select_row("api_key_creators", "creators"), select_row("api_key_bindings", "binding")
-    return _key_from_row(row, creators and json.loads(creators[0]), binding and json.loads(binding[0]))
+    creators, binding = find_row("api_key_creators", "creators"), find_row("api_key_bindings", "binding")
+    return _key_from_row(
+        row, json.loads(creators[0]) if creators else None, json.loads(binding[0]) if binding else None
+    )
 
 
-def _load_credentials(since: datetime, connection: sqlite3.Connection) -> Credentials:
+def _load_credentials(earliest_expiry: datetime, connection: sqlite3.Connection) -> Credentials:
     creators = dict(connection.execute("SELECT key_id, creators FROM api_key_creators"))
     bindings = dict(connection.execute("SELECT key_id, binding FROM api_key_bindings"))
     keys = (
@@ -221,7 +230,7 @@ def _load_credentials(since: datetime, connection: sqlite3.Connection) -> Creden
         for row in connection.execute("SELECT * FROM api_keys")
     )
     sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
-    revoked = connection.execute(sql, (format_rfc3339(since),))
+    revoked = connection.execute(sql, (format_rfc3339(earliest_expiry),))
     return Credentials(
         _read_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked)
     )
@@ -240,5 +249,5 @@ def _key_from_row(row: tuple[Any, ...], creators: Sequence[str] | None, binding:
     )
 
 
-def _format_time(instant: datetime | None) -> str | None:
+def _format_optional_time(instant: datetime | None) -> str | None:
     return None if instant is None else format_rfc3339(instant)

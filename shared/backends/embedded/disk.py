@@ -52,10 +52,10 @@ def convert_small_file_to_incremental_vacuum(connection: sqlite3.Connection) -> 
 
     A larger file is not rewritten: new rows use its free pages.
     """
-    content = _read_pragma(connection, "page_count") - _read_pragma(connection, "freelist_count")
+    content = _read_integer_pragma(connection, "page_count") - _read_integer_pragma(connection, "freelist_count")
     if (
-        _read_pragma(connection, "auto_vacuum") != _INCREMENTAL
-        and content * _read_pragma(connection, "page_size") <= MAX_CONVERTED_BYTES
+        _read_integer_pragma(connection, "auto_vacuum") != _INCREMENTAL
+        and content * _read_integer_pragma(connection, "page_size") <= MAX_CONVERTED_BYTES
     ):
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("VACUUM")
@@ -68,21 +68,24 @@ def release_free_pages(connection: sqlite3.Connection, run_step: Callable[[Calla
         connection: connection to the SQLite file.
         run_step: function that is called with each step, and must call the step; it can pause between steps.
     """
-    if _read_pragma(connection, "auto_vacuum") != _INCREMENTAL:
+    if _read_integer_pragma(connection, "auto_vacuum") != _INCREMENTAL:
         return
-    while (excess := _count_excess_pages(connection)) > 0:
+    while (excess := _count_excess_free_pages(connection)) > 0:
         run_step(partial(_release_some_pages, connection, min(excess, STEP_PAGES)))
 
 
-def _release_some_pages(connection: sqlite3.Connection, pages: int) -> None:
+def _release_some_pages(connection: sqlite3.Connection, page_count: int) -> None:
     # The statement ends only after all its rows are read.
-    connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+    connection.execute(f"PRAGMA incremental_vacuum({page_count})").fetchall()
 
 
-def _count_excess_pages(connection: sqlite3.Connection) -> int:
-    return _read_pragma(connection, "freelist_count") - _read_pragma(connection, "page_count") // _KEPT_SHARE
+def _count_excess_free_pages(connection: sqlite3.Connection) -> int:
+    return (
+        _read_integer_pragma(connection, "freelist_count")
+        - _read_integer_pragma(connection, "page_count") // _KEPT_SHARE
+    )
 
 
-def _read_pragma(connection: sqlite3.Connection, pragma: str) -> int:
-    (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+def _read_integer_pragma(connection: sqlite3.Connection, pragma_name: str) -> int:
+    (number,) = connection.execute(f"PRAGMA {pragma_name}").fetchone()
     return int(number)

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, convert_sqlite_errors
 from shared.conditional_requests import build_precondition_failed_error
@@ -20,6 +20,7 @@ from shared.data_stores.models import (
     DatabaseAddress,
     DocumentKey,
     DocumentPage,
+    ETag,
     PartitionValue,
     StoredDocument,
     Table,
@@ -88,21 +89,21 @@ class SqliteContainerStore:
 
     async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
         declared = {container.name: container for container in await self._list_declared(database)}
-        with _convert_errors():
-            found = await self._reads.read(lambda connection: _read_containers(connection, database))
+        with _convert_sqlite_errors():
+            found = await self._reads.read(lambda connection: _map_containers_by_name(connection, database))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
                 await self._writes.write(
                     lambda connection: _insert_and_count_missing_containers(connection, database, missing)
                 )
-                found = await self._reads.read(lambda connection: _read_containers(connection, database))
+                found = await self._reads.read(lambda connection: _map_containers_by_name(connection, database))
         return [found[name] for name in sorted(found)]
 
     async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         return next((container for container in await self.list(database) if container.name == name), None)
 
     async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             created = await self._writes.write(
                 lambda connection: _insert_and_count_missing_containers(connection, database, [container])
             )
@@ -125,28 +126,28 @@ class SqliteDocumentStore:
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         sql, values = f"SELECT document, etag FROM documents WHERE {_BY_KEY}", _build_row_key(table, key)  # noqa: S608  own text
-        with _convert_errors():
+        with _convert_sqlite_errors():
             row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
         return None if row is None else StoredDocument(*row)
 
-    async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        row = (*_build_row_key(table, key), self._create_etag(), text)
+    async def create(self, table: Table, key: DocumentKey, document_json: bytes) -> ETag:
+        row = (*_build_row_key(table, key), self._create_etag(), document_json)
         sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             created = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
         if not created:
             raise build_document_exists_error()
         return row[-2]
 
-    async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
+    async def replace(self, table: Table, key: DocumentKey, document_json: bytes, if_match: str | None) -> ETag:
         etag = self._create_etag()
         sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_BY_KEY}"  # noqa: S608  own text
 
         def update_document(connection: sqlite3.Connection) -> None:
             _require_document_with_etag(connection, table, key, if_match)
-            connection.execute(sql, (etag, text, *_build_row_key(table, key)))
+            connection.execute(sql, (etag, document_json, *_build_row_key(table, key)))
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._writes.write(update_document)
         return etag
 
@@ -155,15 +156,15 @@ class SqliteDocumentStore:
             _require_document_with_etag(connection, table, key, if_match)
             connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _build_row_key(table, key))  # noqa: S608  own text
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._writes.write(delete_document)
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
+        self, table: Table, partition: PartitionValue, limit: int, after_position: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         place, low = (
             _build_container_key(table),
-            ("", "") if after is None else _parse_partition_and_id_of_page_token(after),
+            ("", "") if after_position is None else _parse_partition_and_id_of_page_token(after_position),
         )
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
@@ -173,23 +174,43 @@ class SqliteDocumentStore:
             "SELECT partition_key, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
             f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
         )
-        with _convert_errors():
-            return await self._reads.read(lambda connection: _build_page(connection.execute(sql, values), limit))
+        with _convert_sqlite_errors():
+            return await self._reads.read(
+                lambda connection: _build_document_page(connection.execute(sql, values), limit)
+            )
 
     def _create_etag(self) -> str:
         return f'"{self._runtime.random_bytes(_ETAG_BYTES).hex()}"'
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("DATA_STORE_UNAVAILABLE", "the data store")
 
 
-def _build_container_key(table: Table) -> tuple[str, str, str]:
-    return table.place.store, table.place.database, table.container.name
+class _ContainerKey(NamedTuple):
+    """Values of the columns that identify a container."""
+
+    store: str
+    database: str
+    container: str
 
 
-def _build_row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
-    return *_build_container_key(table), format_partition_key(key.partition), key.id
+class _RowKey(NamedTuple):
+    """Values of the columns that identify a document."""
+
+    store: str
+    database: str
+    container: str
+    partition_key: str
+    document_id: str
+
+
+def _build_container_key(table: Table) -> _ContainerKey:
+    return _ContainerKey(table.place.store, table.place.database, table.container.name)
+
+
+def _build_row_key(table: Table, key: DocumentKey) -> _RowKey:
+    return _RowKey(*_build_container_key(table), format_partition_key(key.partition), key.id)
 
 
 def _require_document_with_etag(
@@ -203,7 +224,7 @@ def _require_document_with_etag(
         raise build_precondition_failed_error()
 
 
-def _read_containers(connection: sqlite3.Connection, database: DatabaseAddress) -> dict[str, AccountContainer]:
+def _map_containers_by_name(connection: sqlite3.Connection, database: DatabaseAddress) -> dict[str, AccountContainer]:
     sql = "SELECT name, partition_key_path FROM containers WHERE store = ? AND database = ?"
     rows = connection.execute(sql, (database.store, database.database))
     return {name: AccountContainer(name, path) for name, path in rows}
@@ -218,7 +239,7 @@ def _insert_and_count_missing_containers(
     return connection.executemany("INSERT OR IGNORE INTO containers VALUES (?,?,?,?)", rows).rowcount
 
 
-def _build_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
+def _build_document_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     texts: list[bytes] = []
     size, last = 0, ("", "")
     for partition, document_id, document in rows:
@@ -229,9 +250,9 @@ def _build_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     return DocumentPage(tuple(texts), None)
 
 
-def _parse_partition_and_id_of_page_token(after: str) -> tuple[str, str]:
+def _parse_partition_and_id_of_page_token(page_token: str) -> tuple[str, str]:
     try:
-        partition, document_id = json.loads(after)
+        partition, document_id = json.loads(page_token)
     except ValueError:
         raise build_invalid_field_error(
             FIELD, "does not belong to this list; send the token of the previous page"

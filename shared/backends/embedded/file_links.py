@@ -57,7 +57,7 @@ class FileLinks:
         self._key_file = key_file
         self._key = b""
 
-    def sign_link(self, link: FileLink) -> str:
+    def create_signed_url(self, link: FileLink) -> str:
         """Sign a link and return its URL.
 
         Raises:
@@ -68,15 +68,17 @@ class FileLinks:
             values[_FILE] = link.file_name
         else:
             values[_PERMISSION] = link.permission
-        query = urlencode({**values, _SIGNATURE: self._compute_signature(link)})
+        query = urlencode({**values, _SIGNATURE: self._compute_signature_hex(link)})
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
-    def verify_signed_link(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
+    def parse_link_if_signature_is_valid(
+        self, container_name: str, blob_name: str, query: Mapping[str, str]
+    ) -> FileLink | None:
         """Verify and parse the signed link in a request's URL; return None if it is invalid. The expiry is not checked.
 
         Args:
-            container: name of the container: the first path segment below ``/files/``, percent-decoded.
-            name: name of the blob: the rest of the path, percent-decoded.
+            container_name: name of the container: the first path segment below ``/files/``, percent-decoded.
+            blob_name: name of the blob: the rest of the path, percent-decoded.
             query: percent-decoded query parameters of the URL.
 
         Raises:
@@ -88,11 +90,11 @@ class FileLinks:
             expires_at = datetime.fromtimestamp(int(expiry), UTC)
         except (ValueError, OverflowError, OSError):
             return None
-        link = FileLink(container, name, query.get(_FILE, ""), expires_at, permission)
-        is_valid = hmac.compare_digest(self._compute_signature(link).encode(), signature.encode(errors="replace"))
+        link = FileLink(container_name, blob_name, query.get(_FILE, ""), expires_at, permission)
+        is_valid = hmac.compare_digest(self._compute_signature_hex(link).encode(), signature.encode(errors="replace"))
         return link if is_valid and expiry.isascii() else None
 
-    def _compute_signature(self, link: FileLink) -> str:
+    def _compute_signature_hex(self, link: FileLink) -> str:
         parts = [link.container, link.name, link.file_name, str(int(link.expires_at.timestamp()))]
         if link.permission is not LinkPermission.READ:
             parts.append(link.permission)

@@ -47,20 +47,20 @@ class SqliteGrantStore:
             connection.execute("DELETE FROM oauth_grants WHERE expires_at < ?", (oldest,))
             row = (
                 *(grant.grant_id, grant.member_id, grant.token_id, grant.api_key_id, format_rfc3339(grant.expires_at)),
-                *(_has_unrecorded_end(grant), _grant_to_text(grant)),
+                *(_has_unrecorded_end(grant), _grant_to_json_text(grant)),
             )
             connection.execute("INSERT INTO oauth_grants VALUES (?,?,?,?,?,?,1,?)", row)
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(insert_grant)
 
     async def find_grant(self, grant_id: str) -> StoredGrant | None:
         sql = "SELECT content, version FROM oauth_grants WHERE grant_id = ?"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, (grant_id,)).fetchone())
         return None if row is None else StoredGrant(grant_from_json(json.loads(row[0])), str(row[1]))
 
-    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
+    async def try_replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         sql = (
             "UPDATE oauth_grants SET version = version + 1, expires_at = ?, unrecorded = ?, content = ? "
             "WHERE grant_id = ? AND version = ?"
@@ -68,11 +68,11 @@ class SqliteGrantStore:
         arguments = (
             format_rfc3339(after.expires_at),
             _has_unrecorded_end(after),
-            _grant_to_text(after),
+            _grant_to_json_text(after),
             after.grant_id,
             int(before.version),
         )
-        with _convert_errors():
+        with _convert_sqlite_errors():
             changed: int = await self._database.write(lambda connection: connection.execute(sql, arguments).rowcount)
         return changed == 1
 
@@ -81,23 +81,23 @@ class SqliteGrantStore:
         query = (
             (_FOR_ALL, (format_rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, format_rfc3339(at)))
         )
-        with _convert_errors():
+        with _convert_sqlite_errors():
             rows = await self._database.read(lambda connection: connection.execute(*query).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.is_active(at)]
 
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         arguments = (credential_id, format_rfc3339(self._database.runtime.now()))
-        with _convert_errors():
+        with _convert_sqlite_errors():
             rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.end is None]
 
     async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             rows = await self._database.read(lambda connection: connection.execute(_UNRECORDED).fetchall())
         return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]
 
 
-def _grant_to_text(grant: Grant) -> str:
+def _grant_to_json_text(grant: Grant) -> str:
     return json.dumps(grant_to_json(grant), ensure_ascii=False)
 
 
@@ -109,5 +109,5 @@ def _grant_from_row(row: tuple[Any, ...]) -> Grant:
     return grant_from_json(json.loads(row[0]))
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("CREDENTIALS_UNAVAILABLE", "the credential store")

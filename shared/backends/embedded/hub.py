@@ -15,15 +15,15 @@ import orjson
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     compute_partition_id,
-    open_hub,
+    open_hub_file,
     sequence_from_event_id,
     to_event_id,
 )
-from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubSignals
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition, HubSignals
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubEvent, HubMessage
-from shared.timestamps import from_microseconds, to_microseconds
+from shared.timestamps import from_unix_microseconds, to_unix_microseconds
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,6 +33,9 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 
 _BUSY_TIMEOUT_MS = 5_000
 
+type _EventRow = tuple[str, str, bytes]
+"""Partition key, properties as JSON text, and body of an event; a tuple, because many are created each second."""
+
 
 @dataclass(slots=True)
 class _Send:
@@ -41,7 +44,7 @@ class _Send:
     It contains the messages of the call as rows, grouped by hub and partition.
     """
 
-    rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
+    rows: Mapping[HubPartition, list[_EventRow]]
     done: "asyncio.Future[None]"
 
 
@@ -60,7 +63,7 @@ class HubWriter:
         self._path = path
         self._signals = signals
         self._connection: sqlite3.Connection | None = None
-        self._ids: dict[tuple[str, str], int] = {}
+        self._ids: dict[HubPartition, int] = {}
         self._pending: list[_Send] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -97,13 +100,13 @@ class HubWriter:
     async def _commit_pending_sends(self) -> None:
         while self._pending:
             batch, self._pending = self._pending, []
-            committed = await asyncio.wrap_future(self._executor.submit(self._commit_batch, batch))
+            committed = await asyncio.wrap_future(self._executor.submit(self._try_commit_batch, batch))
             if committed:
                 self._signals.notify_subscribers(self._path, {place for send in batch for place in send.rows})
             for send in batch:
                 _resolve_future(send.done, committed=committed)
 
-    def _commit_batch(self, batch: Sequence[_Send]) -> bool:
+    def _try_commit_batch(self, batch: Sequence[_Send]) -> bool:
         try:
             connection = self._open_connection()
             connection.execute("BEGIN IMMEDIATE")
@@ -117,7 +120,7 @@ class HubWriter:
         return True
 
     def _append_events(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
-        enqueued = to_microseconds(self._runtime.now())
+        enqueued = to_unix_microseconds(self._runtime.now())
         for place, rows in _merge_rows_of_sends(batch).items():
             last = self._reserve_and_get_last_sequence_number(connection, place, len(rows))
             first_id = to_event_id(self._ids[place], last - len(rows) + 1)
@@ -127,22 +130,22 @@ class HubWriter:
             )
 
     def _reserve_and_get_last_sequence_number(
-        self, connection: sqlite3.Connection, place: tuple[str, str], count: int
+        self, connection: sqlite3.Connection, hub_partition: HubPartition, count: int
     ) -> int:
         """Reserve the next ``count`` sequence numbers of a partition, and return the last reserved number."""
-        if place not in self._ids:
-            connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
+        if hub_partition not in self._ids:
+            connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", hub_partition)
         partition_row_id, last = connection.execute(
             "UPDATE partitions SET last_sequence = last_sequence + ? WHERE hub = ? AND partition = ? "
             "RETURNING id, last_sequence",
-            (count, *place),
+            (count, *hub_partition),
         ).fetchone()
-        self._ids[place] = partition_row_id
+        self._ids[hub_partition] = partition_row_id
         return int(last)
 
     def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = open_hub(self._path, self._runtime)
+            self._connection = open_hub_file(self._path, self._runtime)
             self._connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT_MS}")
         return self._connection
 
@@ -178,32 +181,35 @@ class HubReader:
     """
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
-        self._connection = open_hub(path, runtime)
+        self._connection = open_hub_file(path, runtime)
         # No fsync is needed: an offset lost in a power cut repeats events, which all readers handle.
         self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._ids: dict[tuple[str, str], int] = {}
+        self._ids: dict[HubPartition, int] = {}
         self._version = -1
 
-    def list_partitions(self, hub: str) -> tuple[str, ...]:  # noqa: ARG002  every hub has the same number
+    def list_partition_ids(self, hub: str) -> tuple[str, ...]:  # noqa: ARG002  every hub has the same number
         """Return the ids of the hub's partitions."""
         return tuple(str(number) for number in range(PARTITIONS))
 
-    def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
+    def read(self, hub: str, partition_id: str, after_sequence_number: int, limit: int) -> list[HubEvent]:
         """Return the next events of a partition after a sequence number.
 
         The result has at most ``limit`` events, and ends with the event that brings their size to 16 MiB.
         """
-        return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
+        return [
+            _event_from_row(row, partition_id)
+            for row in self.read_rows(hub, partition_id, after_sequence_number, limit)
+        ]
 
-    def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
+    def read_rows(self, hub: str, partition_id: str, after_sequence_number: int, limit: int) -> list[StoredEvent]:
         """Return the same events as :meth:`read`, but as the rows that the file stores."""
-        partition_row_id = self._find_partition_row_id(hub, partition)
+        partition_row_id = self._find_partition_row_id(hub, partition_id)
         if partition_row_id is None:
             return []
         rows = self._connection.execute(
             "SELECT id, enqueued, partition_key, properties, body FROM events WHERE id > ? AND id < ? "
             "ORDER BY id LIMIT ?",
-            (to_event_id(partition_row_id, after), to_event_id(partition_row_id + 1, 0), limit),
+            (to_event_id(partition_row_id, after_sequence_number), to_event_id(partition_row_id + 1, 0), limit),
         )
         events: list[StoredEvent] = []
         size = 0
@@ -215,41 +221,41 @@ class HubReader:
         rows.close()
         return events
 
-    def find_last_sequence_number(self, hub: str, partition: str) -> int:
+    def read_last_assigned_sequence_number(self, hub: str, partition_id: str) -> int:
         """Return the highest sequence number that the partition has ever assigned, even if its event is deleted.
 
         The result is 0 if the partition has assigned none.
         """
         row = self._connection.execute(
-            "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
+            "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition_id)
         ).fetchone()
         return int(row[0]) if row else 0
 
-    def read_offset(self, hub: str, group: str, partition: str) -> int:
+    def read_offset(self, hub: str, consumer_group: str, partition_id: str) -> int:
         """Return the offset of a consumer group, which is the last sequence number that the group has read.
 
         The result is 0 before the group's first read.
         """
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
-            (hub, group, partition),
+            (hub, consumer_group, partition_id),
         ).fetchone()
         return int(row[0]) if row else 0
 
-    def has_offset(self, hub: str, group: str) -> bool:
+    def has_offset(self, hub: str, consumer_group: str) -> bool:
         """Return whether a consumer group has read events of any partition."""
         sql = "SELECT 1 FROM offsets WHERE hub = ? AND consumer_group = ? LIMIT 1"
-        return self._connection.execute(sql, (hub, group)).fetchone() is not None
+        return self._connection.execute(sql, (hub, consumer_group)).fetchone() is not None
 
-    def store_offset(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
+    def store_offset(self, hub: str, consumer_group: str, partition_id: str, sequence_number: int) -> None:
         """Store the offset of a consumer group; do nothing if a higher offset is already stored."""
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
-            (hub, group, partition, sequence_number),
+            (hub, consumer_group, partition_id, sequence_number),
         )
 
-    def has_changed(self) -> bool:
+    def has_changed_since_last_call(self) -> bool:
         """Return whether another connection has written to the file since the previous call.
 
         The first call returns True.
@@ -263,8 +269,8 @@ class HubReader:
         """Close the file of the event hub."""
         self._connection.close()
 
-    def _find_partition_row_id(self, hub: str, partition: str) -> int | None:
-        place = (hub, partition)
+    def _find_partition_row_id(self, hub: str, partition_id: str) -> int | None:
+        place = (hub, partition_id)
         if place not in self._ids:
             row = self._connection.execute(
                 "SELECT id FROM partitions WHERE hub = ? AND partition = ?", place
@@ -275,12 +281,10 @@ class HubReader:
         return self._ids[place]
 
 
-def _group_by_hub_and_partition(
-    hub: str, messages: Sequence[HubMessage]
-) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+def _group_by_hub_and_partition(hub: str, messages: Sequence[HubMessage]) -> dict[HubPartition, list[_EventRow]]:
     """Group the rows of messages by hub and partition; the rows of each partition keep their order."""
-    rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
-    by_key: dict[str, list[tuple[str, str, bytes]]] = {}
+    rows: dict[HubPartition, list[_EventRow]] = {}
+    by_key: dict[str, list[_EventRow]] = {}
     for body, key, properties in messages:
         if key not in by_key:
             by_key[key] = rows.setdefault((hub, compute_partition_id(key)), [])
@@ -297,8 +301,8 @@ def _serialise_properties(properties: Mapping[str, str]) -> str:
         return json.dumps(dict(properties))
 
 
-def _merge_rows_of_sends(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
-    merged: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
+def _merge_rows_of_sends(batch: Iterable[_Send]) -> dict[HubPartition, list[_EventRow]]:
+    merged: dict[HubPartition, list[_EventRow]] = {}
     for send in batch:
         for place, rows in send.rows.items():
             merged.setdefault(place, []).extend(rows)
@@ -314,14 +318,14 @@ def _resolve_future(future: "asyncio.Future[None]", *, committed: bool) -> None:
         future.set_exception(_build_unavailable_error())
 
 
-def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:
+def _event_from_row(stored_event: StoredEvent, partition_id: str) -> HubEvent:
     return HubEvent(
-        body=stored.body,
-        partition=partition,
-        sequence_number=stored.sequence_number,
-        enqueued_at=from_microseconds(stored.enqueued),
-        properties=json.loads(stored.properties),
-        partition_key=stored.partition_key,
+        body=stored_event.body,
+        partition=partition_id,
+        sequence_number=stored_event.sequence_number,
+        enqueued_at=from_unix_microseconds(stored_event.enqueued),
+        properties=json.loads(stored_event.properties),
+        partition_key=stored_event.partition_key,
     )
 
 

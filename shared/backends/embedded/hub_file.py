@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS offsets (
 """
 
 
-def open_hub(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> sqlite3.Connection:
+def open_hub_file(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> sqlite3.Connection:
     """Open the file of an event hub, and create missing folders and tables; the caller closes the connection."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = connect(path, runtime, incremental_vacuum=True)
@@ -55,6 +55,6 @@ def to_event_id(partition_row_id: int, sequence_number: int) -> int:
     return (partition_row_id << _SEQUENCE_BITS) + sequence_number
 
 
-def sequence_from_event_id(identifier: int) -> int:
+def sequence_from_event_id(event_id: int) -> int:
     """Extract the sequence number in the partition from the row id of an event."""
-    return identifier & ((1 << _SEQUENCE_BITS) - 1)
+    return event_id & ((1 << _SEQUENCE_BITS) - 1)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from shared.backends.embedded.disk import convert_small_file_to_incremental_vacuum, release_free_pages
 from shared.backends.embedded.hub import HubReader
-from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id
+from shared.backends.embedded.hub_file import PARTITIONS, open_hub_file, to_event_id
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
-from shared.timestamps import to_microseconds
+from shared.timestamps import to_unix_microseconds
 
 PATH_TO_ARCHIVE = ((TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive"))
 """Hubs that a message passes before it is archived, in order, and the consumer group of each."""
@@ -37,12 +37,12 @@ class HubArchiveProgress:
         self._path = path
         self._runtime = runtime
 
-    async def wait_until_archived(self, seconds: float) -> bool:
-        ends = self._runtime.monotonic() + seconds
+    async def wait_until_archived(self, timeout_seconds: float) -> bool:
+        ends = self._runtime.monotonic() + timeout_seconds
         try:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub contains all messages of the previous hub only after the previous hub was read completely.
-                target = await self._read_in_thread(partial(_read_last_sequence_numbers, hub))
+                target = await self._read_in_thread(partial(_map_last_sequence_numbers_by_partition, hub))
                 while not await self._read_in_thread(partial(_has_group_read_up_to, hub, group, target)):
                     if self._runtime.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
@@ -64,12 +64,19 @@ class HubArchiveProgress:
             reader.close()
 
 
-def _read_last_sequence_numbers(hub: str, reader: HubReader) -> dict[str, int]:
-    return {partition: reader.find_last_sequence_number(hub, partition) for partition in reader.list_partitions(hub)}
+def _map_last_sequence_numbers_by_partition(hub: str, reader: HubReader) -> dict[str, int]:
+    return {
+        partition: reader.read_last_assigned_sequence_number(hub, partition)
+        for partition in reader.list_partition_ids(hub)
+    }
 
 
-def _has_group_read_up_to(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
-    return all(reader.read_offset(hub, group, partition) >= last for partition, last in target.items())
+def _has_group_read_up_to(
+    hub: str, consumer_group: str, last_sequence_numbers: dict[str, int], reader: HubReader
+) -> bool:
+    return all(
+        reader.read_offset(hub, consumer_group, partition) >= last for partition, last in last_sequence_numbers.items()
+    )
 
 
 _CHUNK_EVENTS = 5_000
@@ -88,7 +95,7 @@ class HubTrimmer:
     """
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
-        self._connection = open_hub(path, runtime)
+        self._connection = open_hub_file(path, runtime)
         try:
             # No fsync is needed: the next run repeats a deletion that a power cut undoes.
             self._connection.execute("PRAGMA synchronous=NORMAL")
@@ -100,7 +107,7 @@ class HubTrimmer:
             raise
         self._runtime = runtime
 
-    def delete_old_events(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
+    def delete_and_count_old_events(self, older_than: datetime, groups_by_hub: Mapping[str, Collection[str]]) -> int:
         """Delete old events that the given consumer groups have read; return the number of deleted events.
 
         Afterwards, free space beyond a quarter of the file is returned to the file system. A warning is logged for each
@@ -108,20 +115,20 @@ class HubTrimmer:
 
         Args:
             older_than: only events enqueued before this time are deleted.
-            groups: name of each hub, and the consumer groups that must have read an event before it is deleted. Events
-                of hubs that are not listed are never deleted.
+            groups_by_hub: name of each hub, and the consumer groups that must have read an event before it is deleted.
+                Events of hubs that are not listed are never deleted.
 
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
         """
         deleted = sum(
-            self._delete_old_events_of_partition(hub, str(partition), older_than, names)
-            for hub, names in groups.items()
+            self._delete_and_count_old_events_of_partition(hub, str(partition), older_than, names)
+            for hub, names in groups_by_hub.items()
             for partition in range(PARTITIONS)
         )
         convert_small_file_to_incremental_vacuum(self._connection)
         release_free_pages(self._connection, self._write_and_pause)
-        for hub, names in groups.items():
+        for hub, names in groups_by_hub.items():
             self._warn_of_slow_groups(hub, names, older_than)
         return deleted
 
@@ -130,25 +137,27 @@ class HubTrimmer:
         self._offsets.close()
         self._connection.close()
 
-    def _delete_old_events_of_partition(
-        self, hub: str, partition: str, older_than: datetime, groups: Collection[str]
+    def _delete_and_count_old_events_of_partition(
+        self, hub: str, partition_id: str, older_than: datetime, consumer_groups: Collection[str]
     ) -> int:
         row = self._connection.execute(
-            "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
+            "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (hub, partition_id)
         ).fetchone()
         if row is None:
             return 0
         first, last = to_event_id(row[0], 0), to_event_id(row[0] + 1, 0) - 1
-        if groups:
-            last = to_event_id(row[0], min(self._offsets.read_offset(hub, group, partition) for group in groups))
+        if consumer_groups:
+            last = to_event_id(
+                row[0], min(self._offsets.read_offset(hub, group, partition_id) for group in consumer_groups)
+            )
         newer = self._connection.execute(
             "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
-            (first, last, to_microseconds(older_than)),
+            (first, last, to_unix_microseconds(older_than)),
         ).fetchone()
-        return self._delete_events_of_id_range(first, newer[0] - 1 if newer else last)
+        return self._delete_and_count_events_of_id_range(first, newer[0] - 1 if newer else last)
 
-    def _warn_of_slow_groups(self, hub: str, groups: Collection[str], older_than: datetime) -> None:
-        for group in groups:
+    def _warn_of_slow_groups(self, hub: str, consumer_groups: Collection[str], older_than: datetime) -> None:
+        for group in consumer_groups:
             if any(
                 event.enqueued_at < older_than
                 for partition in map(str, range(PARTITIONS))
@@ -159,19 +168,19 @@ class HubTrimmer:
                     extra=fields(hub=hub, group=group),
                 )
 
-    def _delete_events_of_id_range(self, first: int, last: int) -> int:
+    def _delete_and_count_events_of_id_range(self, first_id: int, last_id: int) -> int:
         """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""
         deleted = 0
-        while (end := self._find_end_of_chunk(first, last)) is not None:
-            deleted += self._write_and_pause(partial(self._delete_chunk, first, end))
-            first = end + 1
+        while (end := self._find_last_id_of_chunk(first_id, last_id)) is not None:
+            deleted += self._write_and_pause(partial(self._delete_and_count_chunk, first_id, end))
+            first_id = end + 1
         return deleted
 
-    def _find_end_of_chunk(self, first: int, last: int) -> int | None:
+    def _find_last_id_of_chunk(self, first_id: int, last_id: int) -> int | None:
         """Return the last id that one transaction may delete of a range of ids; None if the range has no event."""
         rows = self._connection.execute(
             "SELECT id, length(properties) + length(body) FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
-            (first, last, _CHUNK_EVENTS),
+            (first_id, last_id, _CHUNK_EVENTS),
         ).fetchall()
         total = 0
         for identifier, size in rows:
@@ -180,8 +189,8 @@ class HubTrimmer:
                 return int(identifier)
         return int(rows[-1][0]) if rows else None
 
-    def _delete_chunk(self, first: int, last: int) -> int:
-        return self._connection.execute("DELETE FROM events WHERE id BETWEEN ? AND ?", (first, last)).rowcount
+    def _delete_and_count_chunk(self, first_id: int, last_id: int) -> int:
+        return self._connection.execute("DELETE FROM events WHERE id BETWEEN ? AND ?", (first_id, last_id)).rowcount
 
     def _write_and_pause[T](self, write: Callable[[], T]) -> T:
         """Call a function that writes, then pause as long as the call took, so that other writers can lock the file.

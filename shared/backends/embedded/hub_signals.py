@@ -9,6 +9,9 @@ type HubPartition = tuple[str, str]
 type OnAppend = Callable[[Collection[HubPartition]], None]
 """Function that is called with the partitions to which events were appended; it must be fast and must not raise."""
 
+type Unsubscribe = Callable[[], None]
+"""Function that ends a subscription."""
+
 
 class HubSignals:
     """Register of functions that are called after events were appended to a hub file. All methods are thread-safe."""
@@ -16,10 +19,10 @@ class HubSignals:
     def __init__(self) -> None:
         self._subscribers: dict[Path, tuple[OnAppend, ...]] = {}
 
-    def subscribe(self, path: Path, on_append: OnAppend) -> Callable[[], None]:
+    def subscribe(self, path: Path, on_append: OnAppend) -> Unsubscribe:
         """Register a function that is called after each append to a hub file by this process.
 
-        Return another function, which ends this subscription.
+        Return the function that ends this subscription.
 
         Args:
             path: file of the hub.

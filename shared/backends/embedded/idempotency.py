@@ -29,21 +29,21 @@ class SqliteIdempotencyStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
-        def claim_key(connection: sqlite3.Connection) -> Claim:
+    async def store_or_get_claim(self, key_hash: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
+        def insert_or_select_claim(connection: sqlite3.Connection) -> Claim:
             connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (format_rfc3339(forget_before),))
-            row = (key, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at))
+            row = (key_hash, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at))
             connection.execute("INSERT OR IGNORE INTO idempotency_keys VALUES (?, ?, ?, ?)", row)
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
-            return Claim(*connection.execute(sql, (key,)).fetchone())
+            return Claim(*connection.execute(sql, (key_hash,)).fetchone())
 
         with _convert_sqlite_errors():
-            return await self._database.write(claim_key)
+            return await self._database.write(insert_or_select_claim)
 
-    async def delete_claim(self, key: str, append_id: str) -> None:
+    async def delete_claim(self, key_hash: str, append_id: str) -> None:
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
         with _convert_sqlite_errors():
-            await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))
+            await self._database.write(lambda connection: connection.execute(sql, (key_hash, append_id)))
 
 
 class SqliteReplyStore:
@@ -53,49 +53,55 @@ class SqliteReplyStore:
         self._database = database
 
     async def claim_and_lease_key(
-        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
+        self,
+        key_hash: str,
+        new_claim: Claim,
+        lease_id: str,
+        at: datetime,
+        lease_until: datetime,
+        forget_before: datetime,
     ) -> BeginResult:
         def insert_claim_and_lease(connection: sqlite3.Connection) -> BeginResult:
             connection.execute("DELETE FROM answers WHERE made_at < ?", (format_rfc3339(forget_before),))
-            row = (name, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at), "", "")
+            row = (key_hash, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at), "", "")
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
             sql = "SELECT fingerprint, append_id, answer, leased_until FROM answers WHERE name = ?"
-            fingerprint, append_id, answer, leased_until = connection.execute(sql, (name,)).fetchone()
+            fingerprint, append_id, answer, leased_until = connection.execute(sql, (key_hash,)).fetchone()
             mine = fingerprint == new_claim.fingerprint and answer is None and leased_until < format_rfc3339(at)
             if mine:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
-                connection.execute(sql, (lease_id, format_rfc3339(lease_until), name))
+                connection.execute(sql, (lease_id, format_rfc3339(lease_until), key_hash))
             elif answer is None and leased_until > format_rfc3339(lease_until + CLOCK_TOLERANCE):
                 # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
                 connection.execute(
-                    "UPDATE answers SET leased_until = ? WHERE name = ?", (format_rfc3339(lease_until), name)
+                    "UPDATE answers SET leased_until = ? WHERE name = ?", (format_rfc3339(lease_until), key_hash)
                 )
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
         with _convert_sqlite_errors():
             return await self._database.write(insert_claim_and_lease)
 
-    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
+    async def renew_lease(self, key_hash: str, lease_id: str, lease_until: datetime) -> None:
         await self._execute_update_and_test_for_change(
             "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?",
             format_rfc3339(lease_until),
-            name,
+            key_hash,
             lease_id,
         )
 
-    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
+    async def try_save_reply(self, key_hash: str, lease_id: str, encrypted_reply: bytes) -> bool:
         return await self._execute_update_and_test_for_change(
-            "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", reply, name, lease_id
+            "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", encrypted_reply, key_hash, lease_id
         )
 
-    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
-        if forget:
+    async def release_lease(self, key_hash: str, lease_id: str, *, deletes_claim: bool) -> None:
+        if deletes_claim:
             await self._execute_update_and_test_for_change(
-                "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease_id
+                "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", key_hash, lease_id
             )
         else:
             await self._execute_update_and_test_for_change(
-                "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease_id
+                "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", key_hash, lease_id
             )
 
     async def _execute_update_and_test_for_change(self, sql: str, *values: str | bytes) -> bool:

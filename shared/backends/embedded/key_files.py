@@ -23,6 +23,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 _SECRET_BYTES: Final = 32
 _COORDINATE_BYTES: Final = 32
 _ID_DIGITS: Final = 16
+
+type PublicKeyId = str
+"""First 16 hex digits of the SHA-256 of a public key (DER)."""
+
 _LOG = logs.get_logger("key_files")
 
 
@@ -112,17 +116,19 @@ class FileNoteSigner:
     async def sign(self, message: bytes) -> bytes:
         return _sign_message(await self._runtime.run_in_thread(self._load_current_key_and_convert_errors), message)
 
-    async def load_public_key(self) -> bytes:
+    async def load_public_key_der(self) -> bytes:
         return _to_der_public_key(
             (await self._runtime.run_in_thread(self._load_current_key_and_convert_errors)).public_key()
         )
 
-    async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
-        return await self._runtime.run_in_thread(self._read_trusted_keys)
+    async def load_trusted_keys_der(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
+        return await self._runtime.run_in_thread(self._read_trusted_public_keys)
 
-    def _read_trusted_keys(self) -> list[bytes]:
+    def _read_trusted_public_keys(self) -> list[bytes]:
         published = [
-            spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public_key(path))
+            spki
+            for path in sorted(get_public_key_folder(self._path).glob("*.pem"))
+            if (spki := _find_public_key_der(path))
         ]
         try:
             current = _to_der_public_key(self._load_current_key_and_convert_errors().public_key())
@@ -149,7 +155,7 @@ class FileNoteSigner:
         except FileNotFoundError:
             if self._has_checkpoints():
                 raise _build_signing_key_error("is missing, although checkpoints signed with it exist") from None
-            create_private_key_file(self._path)
+            create_private_key_file_if_missing(self._path)
             return self._reload_key_if_changed()
 
     def _reload_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
@@ -173,7 +179,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
     """
     if not path.exists():
         draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
-        durable_files.move_temporary_file_if_target_missing(path, draft, path.parent)
+        durable_files.try_move_temporary_file_to_new_path(path, draft, path.parent)
     secret = path.read_bytes()
     if len(secret) < _SECRET_BYTES:
         raise OSError(f"the secret in {path} must have at least {_SECRET_BYTES} bytes; restore or delete the file")
@@ -196,60 +202,58 @@ def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def create_private_key_file(path: Path) -> None:
+def create_private_key_file_if_missing(path: Path) -> None:
     """Create a PEM file with a new P-256 private key, unless the file exists."""
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.move_temporary_file_if_target_missing(
+    durable_files.try_move_temporary_file_to_new_path(
         path, durable_files.write_temporary_file(path, pem, 0o600), path.parent
     )
 
 
-def rotate_checkpoint_key(path: Path) -> str:
+def rotate_checkpoint_key(private_key_path: Path) -> PublicKeyId:
     """Replace the key that signs checkpoints by a new key; return the id of the new public key.
-
-    The id consists of the first 16 hex digits of the SHA-256 of the public key (DER).
 
     The old and the new public key are stored before the replacement, so that all checkpoints remain verifiable.
 
     Args:
-        path: file of the private key.
+        private_key_path: file of the private key.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.
         OSError: the folder cannot be written.
     """
-    if path.exists():
-        store_public_key(path, load_private_key(path).public_key())
-    draft = path.with_name(f"{path.name}.next")
+    if private_key_path.exists():
+        store_public_key(private_key_path, load_private_key(private_key_path).public_key())
+    draft = private_key_path.with_name(f"{private_key_path.name}.next")
     draft.unlink(missing_ok=True)
-    create_private_key_file(draft)
+    create_private_key_file_if_missing(draft)
     public = load_private_key(draft).public_key()
-    store_public_key(path, public)
-    draft.replace(path)
-    durable_files.fsync_folders(path, path.parent)
-    return _build_key_file_name(public)
+    store_public_key(private_key_path, public)
+    draft.replace(private_key_path)
+    durable_files.fsync_folders_up_to(private_key_path, private_key_path.parent)
+    return _compute_public_key_id(public)
 
 
-def get_public_key_folder(path: Path) -> Path:
-    """Return the folder next to the private key file ``path`` for its current and all earlier public keys."""
-    return path.with_name(f"{path.stem}s")
+def get_public_key_folder(private_key_path: Path) -> Path:
+    """Return the folder next to a private key file for its current and all earlier public keys."""
+    return private_key_path.with_name(f"{private_key_path.stem}s")
 
 
-def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
-    """Store a public key in the folder that belongs to the private key file ``path``."""
-    target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
+def store_public_key(private_key_path: Path, public_key: ec.EllipticCurvePublicKey) -> None:
+    """Store a public key in the folder that belongs to a private key file."""
+    target = get_public_key_folder(private_key_path) / f"{_compute_public_key_id(public_key)}.pem"
     if not target.exists():
-        pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.move_temporary_file_if_target_missing(
-            target, durable_files.write_temporary_file(target, pem, 0o444), path.parent
+        pem = public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        durable_files.try_move_temporary_file_to_new_path(
+            target, durable_files.write_temporary_file(target, pem, 0o444), private_key_path.parent
         )
 
 
 def _load_or_create_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     if not path.exists():
-        create_private_key_file(path)
+        create_private_key_file_if_missing(path)
     return load_private_key(path)
 
 
@@ -258,8 +262,8 @@ def _sign_message(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
     return b"".join(part.to_bytes(_COORDINATE_BYTES) for part in decode_dss_signature(der))
 
 
-def _read_public_key(path: Path) -> bytes:
-    """Read the public key of a file; return empty bytes if the file contains no public key."""
+def _find_public_key_der(path: Path) -> bytes | None:
+    """Read the public key of a file; return None if the file contains no public key."""
     try:
         key = serialization.load_pem_public_key(path.read_bytes())
     except (OSError, ValueError):
@@ -267,10 +271,10 @@ def _read_public_key(path: Path) -> bytes:
     if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
         return _to_der_public_key(key)
     _LOG.warning("a file in the folder of checkpoint keys is not a public key", extra=logs.fields(file=path.name))
-    return b""
+    return None
 
 
-def _build_key_file_name(key: ec.EllipticCurvePublicKey) -> str:
+def _compute_public_key_id(key: ec.EllipticCurvePublicKey) -> PublicKeyId:
     return hashlib.sha256(_to_der_public_key(key)).hexdigest()[:_ID_DIGITS]
 
 

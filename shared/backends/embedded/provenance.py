@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shared.backends.embedded.provenance_filters import build_page, count_matching_rows, select_matching_rows
+from shared.backends.embedded.provenance_filters import build_record_page, count_matching_rows, select_matching_rows
 from shared.backends.embedded.provenance_schema import (
     DECISIONS,
     IN_PLACE,
@@ -19,13 +19,13 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
-    find_chain_number,
     find_sequence_after_misplaced_record,
+    get_chain_number_or_zero,
     insert_records,
     read_tip,
     record_from_row,
     tip_from_row,
-    tolerate_invalid_utf8,
+    wrap_to_tolerate_invalid_utf8,
 )
 from shared.backends.embedded.provenance_verifier import VerifierProcess
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
@@ -71,7 +71,7 @@ class SqliteChainStore:
     """
 
     max_batch_records = 500
-    max_batch_weight = 16_000_000
+    max_batch_bytes = 16_000_000
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._path = path
@@ -82,8 +82,8 @@ class SqliteChainStore:
         self._querying = SqliteDatabase(path, SCHEMA, runtime=runtime)
         self._verifying = SqliteDatabase(path, SCHEMA, runtime=runtime)
 
-    def measure_bytes_in_batch(self, canonical: bytes) -> int:
-        return len(canonical)
+    def measure_bytes_in_batch(self, canonical_json: bytes) -> int:
+        return len(canonical_json)
 
     async def provision(self, chain: ChainKey) -> None:
         """Do nothing, because opening the file creates the tables."""
@@ -91,12 +91,12 @@ class SqliteChainStore:
     async def read_tip(self, chain: ChainKey) -> Tip:
         return await self._read_in_thread(lambda connection: read_tip(connection, chain))
 
-    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected_tip: Tip) -> Tip:
         committing = False
 
         def append_records(connection: sqlite3.Connection) -> Tip:
             nonlocal committing
-            if read_tip(connection, chain) != expected:
+            if read_tip(connection, chain) != expected_tip:
                 raise TipMovedError
             try:
                 tip = insert_records(connection, chain, records)
@@ -119,27 +119,29 @@ class SqliteChainStore:
                 raise OutcomeUnknownError from error
             raise _build_unavailable_error() from error
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
+    async def read(self, chain: ChainKey, after_sequence: int, *, limit: int, max_bytes: int) -> RecordPage:
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
 
         def select_page(connection: sqlite3.Connection) -> RecordPage:
-            rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0)))
-            return build_page(rows, limit, max_bytes)
+            rows = connection.execute(sql, (get_chain_number_or_zero(connection, chain), max(after_sequence, 0)))
+            return build_record_page(rows, limit, max_bytes)
 
         return await self._read_in_thread(select_page)
 
-    async def stream(
-        self, chain: ChainKey, first: int, last: int, consume_rows: Callable[[Iterable[Row]], None]
+    async def stream_rows(
+        self, chain: ChainKey, first_sequence: int, last_sequence: int, consume_rows: Callable[[Iterable[Row]], None]
     ) -> None:
         where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
-        def stream_rows(connection: sqlite3.Connection) -> None:
-            with closing(connection.execute(sql, (find_chain_number(connection, chain), first, last))) as rows:
+        def pass_rows_to_consumer(connection: sqlite3.Connection) -> None:
+            with closing(
+                connection.execute(sql, (get_chain_number_or_zero(connection, chain), first_sequence, last_sequence))
+            ) as rows:
                 consume_rows(rows)
 
         with convert_sqlite_errors(CODE, "the audit log"):
-            await self._verifying.read(tolerate_invalid_utf8(stream_rows))
+            await self._verifying.read(wrap_to_tolerate_invalid_utf8(pass_rows_to_consumer))
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
@@ -159,11 +161,11 @@ class SqliteChainStore:
         finally:
             self._has_verifier = False
 
-    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def read_hashes(self, chain: ChainKey, after_sequence: int, *, limit: int) -> Sequence[str]:
         sql = f"SELECT hash FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence LIMIT ?"  # noqa: S608  column names
 
         def select_hashes(connection: sqlite3.Connection) -> list[str]:
-            rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0), limit))
+            rows = connection.execute(sql, (get_chain_number_or_zero(connection, chain), max(after_sequence, 0), limit))
             return [str(row[0]) for row in rows]
 
         return await self._read_in_thread(select_hashes)
@@ -179,12 +181,12 @@ class SqliteChainStore:
         max_bytes: int,
     ) -> RecordPage:
         def select_matches(connection: sqlite3.Connection) -> RecordPage:
-            number = find_chain_number(connection, chain)
+            number = get_chain_number_or_zero(connection, chain)
             of_amendments = chain.target is Target.DOMAIN_AMENDMENTS
             rows = select_matching_rows(
                 connection, number, filters, newest_first=newest_first, offset=offset, is_amendment_chain=of_amendments
             )
-            page = build_page(rows, limit, max_bytes)
+            page = build_record_page(rows, limit, max_bytes)
             # Skipped rows were read, too. If the offset is past the end, fewer rows than the offset were skipped.
             skipped = (
                 offset
@@ -194,27 +196,27 @@ class SqliteChainStore:
             return replace(page, scanned=page.scanned + skipped)
 
         with convert_sqlite_errors(CODE, "the audit log"):
-            return await self._querying.read_until_cancelled(tolerate_invalid_utf8(select_matches))
+            return await self._querying.read_until_cancelled(wrap_to_tolerate_invalid_utf8(select_matches))
 
-    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         marks = ", ".join("?" * len(values))
-        where = f"chain = ? AND {_RECORDS_BY[by]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
+        where = f"chain = ? AND {_RECORDS_BY[lookup_field]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where}"  # noqa: S608  column names
 
         def select_records(connection: sqlite3.Connection) -> list[ChainRecord]:
-            rows = connection.execute(sql, (find_chain_number(connection, chain), *values))
+            rows = connection.execute(sql, (get_chain_number_or_zero(connection, chain), *values))
             return [record_from_row(row) for row in rows]
 
         return await self._read_in_thread(select_records) if values else []
 
-    async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find_decisions(self, chain: ChainKey, amendment_ids: Sequence[str]) -> Sequence[ChainRecord]:
         """Find the decisions about amendments, both by the signed content and by the filter field of records.
 
         The filter field is a copy of the content for queries. A forger may have changed only the copy.
         """
 
         def select_decisions(connection: sqlite3.Connection) -> list[ChainRecord]:
-            names = {"chain": find_chain_number(connection, chain), "ids": json.dumps(list(amendments))}
+            names = {"chain": get_chain_number_or_zero(connection, chain), "ids": json.dumps(list(amendment_ids))}
             return [record_from_row(row) for row in connection.execute(DECISIONS, names)]
 
         return await self._read_in_thread(select_decisions)
@@ -225,18 +227,20 @@ class SqliteChainStore:
                 lambda connection: find_sequence_after_misplaced_record(connection, chain)
             )
 
-    async def list_orphan_records(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphan_records(self, chain: ChainKey, genesis_hash: str) -> Sequence[ChainRecord]:
         def select_orphans(connection: sqlite3.Connection) -> list[ChainRecord]:
-            names = {"genesis": genesis.encode(), "chain": find_chain_number(connection, chain)}
+            names = {"genesis": genesis_hash.encode(), "chain": get_chain_number_or_zero(connection, chain)}
             records = map(record_from_row, connection.execute(ORPHANS, names))
-            return list(itertools.islice((one for one in records if can_be_earliest_record(one, genesis)), MAX_ORPHANS))
+            return list(
+                itertools.islice((one for one in records if can_be_earliest_record(one, genesis_hash)), MAX_ORPHANS)
+            )
 
         return await self._read_in_thread(select_orphans)
 
     async def iterate_tips(
-        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+        self, changed_from_time: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
-        last: tuple[Any, Any] = (changed_from, 0)
+        last: tuple[Any, Any] = (changed_from_time, 0)
         while True:
             values = (*last, _TIPS_PAGE)
             rows = await self._read_in_thread(_build_row_reader(CHANGED, values))
@@ -253,7 +257,7 @@ class SqliteChainStore:
 
     async def _read_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors(CODE, "the audit log"):
-            return await self._reading.read(tolerate_invalid_utf8(function))
+            return await self._reading.read(wrap_to_tolerate_invalid_utf8(function))
 
 
 class SqliteAuditLog(EventLog):

@@ -6,10 +6,10 @@ This module is separate from ``provenance`` because it only builds SQL text and 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, IS_AMENDMENT, RECORD_COLUMNS, record_from_row
-from shared.provenance.decisions import parse_verified_content
+from shared.provenance.decisions import parse_content_if_verified
 from shared.provenance.hash_rule import get_record_time
 from shared.provenance.ports import ChainRecord, Filters, RecordPage
 
@@ -17,7 +17,21 @@ _LAST = 2**62
 _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
-def build_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> RecordPage:
+class _SqlCondition(NamedTuple):
+    """SQL condition with question marks, and the values of the question marks."""
+
+    sql: str
+    values: list[Any]
+
+
+class _SequenceRange(NamedTuple):
+    """Range of sequence numbers, both inclusive."""
+
+    first: int
+    last: int
+
+
+def build_record_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> RecordPage:
     """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
 
     Records with the same sequence number, which only forgery creates, are on the same page, even if they exceed both
@@ -42,7 +56,7 @@ def build_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> R
 
 def select_matching_rows(
     connection: sqlite3.Connection,
-    chain: int,
+    chain_number: int,
     filters: Filters,
     *,
     newest_first: bool,
@@ -53,13 +67,13 @@ def select_matching_rows(
 
     Args:
         connection: connection to the SQLite file.
-        chain: number of the chain in this file.
+        chain_number: number of the chain in this file.
         filters: conditions on the records.
         newest_first: whether the newest rows come first.
         offset: number of matches to skip.
         is_amendment_chain: whether the chain contains amendments, for which the file has an index by entity.
     """
-    where, values = _build_condition_and_values(connection, chain, filters, is_amendment_chain=is_amendment_chain)
+    where, values = _build_sql_condition(connection, chain_number, filters, is_amendment_chain=is_amendment_chain)
     order = "DESC" if newest_first else "ASC"
     # Only names of columns and operators are inserted into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
@@ -67,20 +81,20 @@ def select_matching_rows(
 
 
 def count_matching_rows(
-    connection: sqlite3.Connection, chain: int, filters: Filters, max_count: int, *, is_amendment_chain: bool
+    connection: sqlite3.Connection, chain_number: int, filters: Filters, max_count: int, *, is_amendment_chain: bool
 ) -> int:
     """Count the rows of an audit chain that match filters; counting stops at ``max_count``."""
-    where, values = _build_condition_and_values(connection, chain, filters, is_amendment_chain=is_amendment_chain)
+    where, values = _build_sql_condition(connection, chain_number, filters, is_amendment_chain=is_amendment_chain)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(max_count, _LAST))).fetchone()[0])
 
 
-def _build_condition_and_values(
-    connection: sqlite3.Connection, chain: int, filters: Filters, *, is_amendment_chain: bool
-) -> tuple[str, list[Any]]:
-    first, last = _find_sequence_range(connection, chain, filters)
+def _build_sql_condition(
+    connection: sqlite3.Connection, chain_number: int, filters: Filters, *, is_amendment_chain: bool
+) -> _SqlCondition:
+    first, last = _find_sequence_range(connection, chain_number, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
-    values: list[Any] = [chain, first, last]
+    values: list[Any] = [chain_number, first, last]
     for name, value in filters.equal.items():
         # With unlikely(), SQLite uses the index. Without it, SQLite scans the chain, because a range is requested, too.
         conditions.append(f"unlikely({COLUMNS[name]} = ?)" if name in _INDEXED else f"{COLUMNS[name]} = ?")
@@ -92,10 +106,10 @@ def _build_condition_and_values(
         if bound:
             conditions.append(f"timestamp {operator} ?")
             values.append(bound)
-    return " AND ".join(conditions), values
+    return _SqlCondition(" AND ".join(conditions), values)
 
 
-def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
+def _find_sequence_range(connection: sqlite3.Connection, chain_number: int, filters: Filters) -> _SequenceRange:
     """Return the lowest and the highest sequence number of records that can match the filters.
 
     Timestamps never decrease along a chain. Bisection therefore converts the time limits to sequence numbers.
@@ -103,28 +117,34 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
     if filters.start:
-        first = max(first, _find_first_sequence_from(connection, chain, filters.start, strict=False))
+        first = max(
+            first, _find_first_sequence_at_or_after(connection, chain_number, filters.start, exclude_equal=False)
+        )
     if filters.end:
-        last = min(last, _find_first_sequence_from(connection, chain, filters.end, strict=True) - 1)
-    return first, last
+        last = min(
+            last, _find_first_sequence_at_or_after(connection, chain_number, filters.end, exclude_equal=True) - 1
+        )
+    return _SequenceRange(first, last)
 
 
-def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the sequence number of the first record at or after a time; if ``strict``, only after the time.
+def _find_first_sequence_at_or_after(
+    connection: sqlite3.Connection, chain_number: int, timestamp: str, *, exclude_equal: bool
+) -> int:
+    """Return the sequence number of the first record at or after a time; if ``exclude_equal``, only after the time.
 
     If there is no such record, return the last sequence number + 1.
     """
     low = 1
     newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
-    row = connection.execute(newest, (chain,)).fetchone()
+    row = connection.execute(newest, (chain_number,)).fetchone()
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = _find_next_sequence_and_valid_time(connection, chain, middle)
+        found = _find_next_sequence_and_valid_time(connection, chain_number, middle)
         if found is None:
             # No record from here on has a valid time: do not exclude records.
-            low, high = (middle + 1, high) if strict else (low, middle)
-        elif found[1] > instant or (found[1] == instant and not strict):
+            low, high = (middle + 1, high) if exclude_equal else (low, middle)
+        elif found[1] > timestamp or (found[1] == timestamp and not exclude_equal):
             high = middle
         else:
             low = found[0] + 1
@@ -132,18 +152,18 @@ def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instan
 
 
 def _find_next_sequence_and_valid_time(
-    connection: sqlite3.Connection, chain: int, sequence: int
+    connection: sqlite3.Connection, chain_number: int, from_sequence: int
 ) -> tuple[int, str] | None:
     """Find the first record, at or after a sequence number, whose content has a valid time.
 
     Return the sequence number and the time of the record; None if there is no such record. The time is read from the
     signed content and not from the copy for queries, because a forged copy must not hide records. The record's number
-    can be much higher than ``sequence``, because a tampered chain can have gaps.
+    can be much higher than ``from_sequence``, because a tampered chain can have gaps.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
-    with closing(connection.execute(sql, (chain, sequence))) as rows:
+    with closing(connection.execute(sql, (chain_number, from_sequence))) as rows:
         for record in map(record_from_row, rows):
-            content = parse_verified_content(record)
+            content = parse_content_if_verified(record)
             time = get_record_time(content) if content is not None else ""
             if time:
                 return record.sequence, time

@@ -9,10 +9,10 @@ from shared.backends.embedded.provenance_schema import (
     IN_PLACE,
     RECORD_COLUMNS,
     SCHEMA,
-    find_chain_number,
+    get_chain_number_or_zero,
     record_from_row,
     tip_from_row,
-    tolerate_invalid_utf8,
+    wrap_to_tolerate_invalid_utf8,
 )
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.provenance.overview_ports import (
@@ -132,7 +132,7 @@ class SqliteChainOverview:
             values = chain.target, chain.scope_key
             row = connection.execute(_VERDICT, values).fetchone()
             row = row or connection.execute(_MISSING_VERDICT, values).fetchone()
-            return None if row is None else _verdict_from_columns(*row)
+            return None if row is None else _verdict_from_columns_if_valid(*row)
 
         return await self._run_read(select_verdict)
 
@@ -140,7 +140,7 @@ class SqliteChainOverview:
         sql = f"SELECT count(*) FROM records WHERE chain = ? AND {_IS_UNDECIDED}"  # noqa: S608  names
 
         def select_count(connection: sqlite3.Connection) -> int:
-            return int(connection.execute(sql, (find_chain_number(connection, chain),)).fetchone()[0])
+            return int(connection.execute(sql, (get_chain_number_or_zero(connection, chain),)).fetchone()[0])
 
         return await self._run_read(select_count)
 
@@ -150,8 +150,8 @@ class SqliteChainOverview:
 
         return await self._run_read(select_chains_with_incomplete_counts)
 
-    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
-        while not await self._run_write(lambda connection: _count_next_amendments_and_check_end(connection, chain)):
+    async def complete_record_count(self, chain: ChainKey) -> None:
+        while not await self._run_write(lambda connection: _count_next_amendments_and_check_if_done(connection, chain)):
             pass
 
     async def list_pending_amendments(
@@ -159,7 +159,7 @@ class SqliteChainOverview:
     ) -> Sequence[PendingEntry]:
         def select_entries(connection: sqlite3.Connection) -> list[PendingEntry]:
             entries = _select_pending_entries(connection, after, limit)
-            return _read_records_of_entries(connection, entries, max_bytes) if with_records else entries
+            return _add_records_to_entries(connection, entries, max_bytes) if with_records else entries
 
         return await self._run_read(select_entries)
 
@@ -168,7 +168,7 @@ class SqliteChainOverview:
 
         def delete_entries(connection: sqlite3.Connection) -> None:
             for place in places:
-                number = find_chain_number(connection, place.chain)
+                number = get_chain_number_or_zero(connection, place.chain)
                 sql = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"
                 removed = connection.execute(sql, (number, place.sequence)).rowcount
                 sql = "UPDATE chain_summaries SET pending = pending - ? WHERE chain = ?"
@@ -177,13 +177,13 @@ class SqliteChainOverview:
         if places:
             await self._run_write(delete_entries)
 
-    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+    async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:
         def update_sizes(connection: sqlite3.Connection) -> None:
-            for chain, size in sizes.items():
+            for chain, size in sizes_by_chain.items():
                 number = _ensure_summary_row_and_get_chain_number(connection, chain)
                 connection.execute(_SAVE_SIZE, {"size": size, "chain": number})
 
-        if sizes:
+        if sizes_by_chain:
             await self._run_write(update_sizes)
 
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
@@ -212,7 +212,7 @@ class SqliteChainOverview:
 
     async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.read(tolerate_invalid_utf8(function))
+            return await self._database.read(wrap_to_tolerate_invalid_utf8(function))
 
     async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors("PROVENANCE_UNAVAILABLE", "the audit log"):
@@ -220,22 +220,25 @@ class SqliteChainOverview:
 
 
 def _select_chains_without_head_row(
-    connection: sqlite3.Connection, target: Target, last_scope: str | None, limit: int
+    connection: sqlite3.Connection, target: Target, after_scope: str | None, limit: int
 ) -> list[ChainSummary]:
-    condition, values = ("", ()) if last_scope is None else (" AND scope > ?", (last_scope,))
+    condition, values = ("", ()) if after_scope is None else (" AND scope > ?", (after_scope,))
     rows = connection.execute(f"{_MISSING}{condition} ORDER BY scope LIMIT ?", (target, *values, limit))
-    return [ChainSummary(ChainKey(target, scope), 0, "", verdict=_verdict_from_columns(*row)) for scope, *row in rows]
+    return [
+        ChainSummary(ChainKey(target, scope), 0, "", verdict=_verdict_from_columns_if_valid(*row))
+        for scope, *row in rows
+    ]
 
 
 def _ensure_summary_row_and_get_chain_number(connection: sqlite3.Connection, chain: ChainKey) -> int:
     """Create a chain's summary row if it is missing; return the chain's number, or 0 if the chain has no head row."""
-    number = find_chain_number(connection, chain)
+    number = get_chain_number_or_zero(connection, chain)
     if number:
         connection.execute(_NEW_SUMMARY, (number,))
     return number
 
 
-def _count_next_amendments_and_check_end(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+def _count_next_amendments_and_check_if_done(connection: sqlite3.Connection, chain: ChainKey) -> bool:
     """Count the next pending amendments of a chain, up to 1,000; return True if no uncounted record remains."""
     number = _ensure_summary_row_and_get_chain_number(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()
@@ -260,7 +263,9 @@ def _select_pending_entries(
     connection: sqlite3.Connection, after: PendingPlace | None, limit: int
 ) -> list[PendingEntry]:
     place = (
-        ("", 0, 0) if after is None else (after.timestamp, find_chain_number(connection, after.chain), after.sequence)
+        ("", 0, 0)
+        if after is None
+        else (after.timestamp, get_chain_number_or_zero(connection, after.chain), after.sequence)
     )
     sql = (
         "SELECT entry.timestamp, scope, entry.sequence FROM pending_amendments AS entry "
@@ -272,7 +277,7 @@ def _select_pending_entries(
     return [PendingEntry(PendingPlace(*row), None) for row in connection.execute(sql, (*place, limit))]
 
 
-def _read_records_of_entries(
+def _add_records_to_entries(
     connection: sqlite3.Connection, entries: Sequence[PendingEntry], max_bytes: int
 ) -> list[PendingEntry]:
     """Return the first entries with their amendments, whose total size is at most ``max_bytes``; at least one."""
@@ -280,7 +285,7 @@ def _read_records_of_entries(
     found: list[PendingEntry] = []
     size = 0
     for entry in entries:
-        number = find_chain_number(connection, entry.place.chain)
+        number = get_chain_number_or_zero(connection, entry.place.chain)
         row = connection.execute(sql, (number, entry.place.sequence)).fetchone()
         record = None if row is None else record_from_row(row)
         size += len(record.canonical) if record else 0
@@ -300,11 +305,11 @@ def _summary_from_row(row: Sequence[Any]) -> ChainSummary:
         first_at if isinstance(first_at, str) else "",
         pending if isinstance(pending, int) else None,
         checkpoint_size if isinstance(checkpoint_size, int) else None,
-        _verdict_from_columns(verified_at, records, is_valid, broken_at, reason),
+        _verdict_from_columns_if_valid(verified_at, records, is_valid, broken_at, reason),
     )
 
 
-def _verdict_from_columns(
+def _verdict_from_columns_if_valid(
     verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
 ) -> StoredVerdict | None:
     """Convert the columns of a verdict to a verdict; return None if there is none, or if its columns were damaged."""

@@ -175,7 +175,7 @@ def record_from_row(row: Sequence[Any]) -> ChainRecord:
     return ChainRecord(row[0], canonical, _value_to_text(row[2]), _value_to_text(row[3]), fields)
 
 
-def find_chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
+def get_chain_number_or_zero(connection: sqlite3.Connection, key: ChainKey) -> int:
     """Return the number that identifies a chain in the file (column ``chain``); 0 if the chain has no head row."""
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
@@ -187,7 +187,7 @@ def find_sequence_after_misplaced_record(connection: sqlite3.Connection, key: Ch
 
     Return the next valid sequence number after that record; return None if all sequence numbers are valid.
     """
-    row = connection.execute(MISPLACED, (find_chain_number(connection, key),)).fetchone()
+    row = connection.execute(MISPLACED, (get_chain_number_or_zero(connection, key),)).fetchone()
     return None if row is None else int(row[0])
 
 
@@ -207,7 +207,7 @@ def tip_from_row(row: Sequence[Any]) -> Tip:
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
 
-def tolerate_invalid_utf8[T](function: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+def wrap_to_tolerate_invalid_utf8[T](function: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
     """Wrap a function so that it is called again if a text in the file is not valid UTF-8.
 
     In the second call, the connection returns replacement characters instead of the invalid bytes.
@@ -264,14 +264,16 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
     return tip
 
 
-def _index_amendments(connection: sqlite3.Connection, chain: int, records: Sequence[ChainRecord]) -> None:
+def _index_amendments(connection: sqlite3.Connection, chain_number: int, records: Sequence[ChainRecord]) -> None:
     """Add new pending amendments to the index, remove decided amendments, and update the chain's counts.
 
     The column ``counted_to`` (number of the last counted record) changes only if all earlier records are counted.
     """
-    pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending_amendment(one)]
+    pending = [
+        (one.projection["Timestamp"], chain_number, one.sequence) for one in records if is_pending_amendment(one)
+    ]
     decided = [
-        (chain, sequence_from_record_id(one.projection["AmendmentID"]))
+        (chain_number, sequence_from_record_id(one.projection["AmendmentID"]))
         for one in records
         if "AmendmentID" in one.projection
     ]
@@ -280,10 +282,15 @@ def _index_amendments(connection: sqlite3.Connection, chain: int, records: Seque
         added = connection.executemany(_ADD_PENDING, pending).rowcount
     if decided:
         removed = connection.executemany(_REMOVE_PENDING, decided).rowcount
-    names = {"chain": chain, "change": added - removed, "before": records[0].sequence - 1, "last": records[-1].sequence}
+    names = {
+        "chain": chain_number,
+        "change": added - removed,
+        "before": records[0].sequence - 1,
+        "last": records[-1].sequence,
+    }
     connection.execute(_UPDATE_SUMMARY, names)
 
 
-def _record_to_row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
+def _record_to_row(chain_number: int, record: ChainRecord) -> tuple[Any, ...]:
     sequence, canonical, hashed, append_id, projection = record
-    return (chain, sequence, canonical, hashed, append_id, *map(projection.get, PROJECTED))
+    return (chain_number, sequence, canonical, hashed, append_id, *map(projection.get, PROJECTED))

@@ -59,7 +59,7 @@ class VerifierProcess:
                 *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
             )
         except (OSError, NotImplementedError) as error:
-            raise VerifierUnavailableError(repr(error)) from error
+            raise VerifierUnavailableError(f"the verification process cannot be started: {error!r}") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -114,12 +114,12 @@ def request_from_json_line(line: bytes) -> WindowRequest:
     return WindowRequest(ChainKey(Target(target), scope_key), **value)
 
 
-async def main(path: Path) -> None:
+async def main(database_path: Path) -> None:
     """Verify the windows (ranges of records) that standard input requests, until the input is closed."""
     # The module of the store imports this one.
     from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
-    store = SqliteChainStore(path, runtime=SYSTEM_RUNTIME)
+    store = SqliteChainStore(database_path, runtime=SYSTEM_RUNTIME)
     for line in sys.stdin.buffer:
         result = await verify_window(store, request_from_json_line(line), SYSTEM_RUNTIME)
         sys.stdout.buffer.write(json.dumps(asdict(result)).encode() + b"\n")

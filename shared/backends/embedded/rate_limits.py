@@ -38,19 +38,19 @@ class SqliteLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         with convert_sqlite_errors("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(
-                lambda connection: _grant_lease(connection, request, read_time(), self._database.runtime)
+                lambda connection: _grant_lease(connection, request, read_unix_seconds(), self._database.runtime)
             )
 
 
-def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: float, runtime: Runtime) -> Lease:
+def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, unix_seconds: float, runtime: Runtime) -> Lease:
     if request.previous:
         _record_use_of_previous_lease(connection, request)
-    connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
+    connection.execute("DELETE FROM slices WHERE counts_until <= ?", (unix_seconds,))
     # A slice that counts longer was stored before the clock was set back.
-    latest = at + LEASE_SECONDS + WINDOW_SECONDS
+    latest = unix_seconds + LEASE_SECONDS + WINDOW_SECONDS
     sql = "UPDATE slices SET counts_until = ? WHERE principal = ? AND counts_until > ?"
     connection.execute(sql, (latest, request.principal, latest))
     sql = "SELECT coalesce(sum(amount), 0), min(counts_until) FROM slices WHERE principal = ?"
@@ -59,10 +59,14 @@ def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: floa
     lease_id = runtime.new_id() if granted else ""
     if granted:
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, latest, granted))
-    frees_at = at + WINDOW_SECONDS if first is None else first
+    frees_at = unix_seconds + WINDOW_SECONDS if first is None else first
     remaining = max(0, request.budget - counted - granted)
     return Lease(
-        lease_id, granted, remaining, _store_own_and_sum_other_active_requests(connection, request, at), frees_at
+        lease_id,
+        granted,
+        remaining,
+        _store_own_and_sum_other_active_requests(connection, request, unix_seconds),
+        frees_at,
     )
 
 
@@ -76,11 +80,13 @@ def _record_use_of_previous_lease(connection: sqlite3.Connection, request: Lease
         connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (request.principal, request.previous))
 
 
-def _store_own_and_sum_other_active_requests(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
+def _store_own_and_sum_other_active_requests(
+    connection: sqlite3.Connection, request: LeaseRequest, unix_seconds: float
+) -> int:
     """Store how many requests this instance is processing; return how many all other instances are processing."""
-    limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
+    limits = (unix_seconds - BELIEVED_SECONDS, unix_seconds + BELIEVED_SECONDS)
     connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)
-    row = (request.principal, request.instance, at, request.active)
+    row = (request.principal, request.instance, unix_seconds, request.active)
     connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)
     sql = "SELECT coalesce(sum(active), 0) FROM working WHERE principal = ? AND instance <> ?"
     return int(connection.execute(sql, (request.principal, request.instance)).fetchone()[0])

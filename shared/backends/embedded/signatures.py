@@ -9,7 +9,14 @@ from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.provenance.ports import ChainKey
-from shared.signatures.ports import Change, IndexedSignature, IndexProgress, SignatureFilter, Value
+from shared.signatures.ports import (
+    AttemptsJson,
+    Change,
+    IndexedSignature,
+    IndexProgress,
+    SignatureFilter,
+    SignInUseJson,
+)
 from shared.timestamps import format_rfc3339
 
 SCHEMA = """
@@ -45,45 +52,49 @@ class SqliteSignatureStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_refused_attempts(self, member: str) -> Value | None:
-        with _convert_errors():
-            return await self._database.read(lambda connection: _select_refused_attempts(connection, member))
+    async def find_refused_attempts(self, member_id: str) -> AttemptsJson | None:
+        with _convert_sqlite_errors():
+            return await self._database.read(lambda connection: _select_refused_attempts(connection, member_id))
 
-    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
-        def change_row(connection: sqlite3.Connection) -> Value | None:
-            before = _select_refused_attempts(connection, member)
+    async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
+        def change_row(connection: sqlite3.Connection) -> AttemptsJson | None:
+            before = _select_refused_attempts(connection, member_id)
             after = change(before)
             if after is None:
                 return before
-            row = (member, int(bool(after["pending"])), json.dumps(after))
+            row = (member_id, int(bool(after["pending"])), json.dumps(after))
             connection.execute("INSERT OR REPLACE INTO signature_attempts VALUES (?, ?, ?)", row)
             return after
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(change_row)
 
-    async def list_unreported_lockouts(self) -> Sequence[Value]:
+    async def list_attempts_with_unreported_lock_outs(self) -> Sequence[AttemptsJson]:
         sql = "SELECT content FROM signature_attempts WHERE has_pending"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(
                 lambda connection: [json.loads(content) for (content,) in connection.execute(sql)]
             )
 
-    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:
-        def change_row(connection: sqlite3.Connection) -> Value | None:
+    async def change_sign_in_use(
+        self, sign_in_name: str, change: Change[SignInUseJson], at: datetime
+    ) -> SignInUseJson | None:
+        def change_row(connection: sqlite3.Connection) -> SignInUseJson | None:
             connection.execute(
                 "DELETE FROM signature_sign_ins WHERE changed_at < ?", (format_rfc3339(at - _RETENTION),)
             )
-            row = connection.execute("SELECT content FROM signature_sign_ins WHERE name = ?", (name,)).fetchone()
+            row = connection.execute(
+                "SELECT content FROM signature_sign_ins WHERE name = ?", (sign_in_name,)
+            ).fetchone()
             before = None if row is None else json.loads(row[0])
             after = change(before)
             if after is None:
                 return before
-            values = (name, format_rfc3339(at), json.dumps(after))
+            values = (sign_in_name, format_rfc3339(at), json.dumps(after))
             connection.execute("INSERT OR REPLACE INTO signature_sign_ins VALUES (?, ?, ?)", values)
             return after
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(change_row)
 
 
@@ -98,16 +109,16 @@ class SqliteSignatureIndex:
             row = connection.execute("SELECT time FROM listed_until").fetchone()
             return "" if row is None else str(row[0])
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_time)
 
     async def save_index_end_time(self, time: str) -> None:
         sql = "INSERT INTO listed_until VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET time = max(time, excluded.time)"
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (time,)))
 
     async def read_progress(self, chain: ChainKey) -> IndexProgress:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(lambda connection: _select_progress(connection, chain))
 
     async def add_signatures(
@@ -123,7 +134,7 @@ class SqliteSignatureIndex:
             connection.executemany("INSERT OR REPLACE INTO listed_signatures VALUES (?, ?, ?, ?, ?)", rows)
             connection.execute(sql, (*chain, *progress))
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(insert_rows)
 
     async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
@@ -132,17 +143,17 @@ class SqliteSignatureIndex:
                 connection.execute("DELETE FROM listed_signatures WHERE target = ? AND scope = ?", chain)
                 connection.execute("DELETE FROM listed_chains WHERE target = ? AND scope = ?", chain)
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             await self._database.write(delete_rows)
 
     async def list_signatures(
-        self, signature_filter: SignatureFilter, after: str, limit: int
+        self, signature_filter: SignatureFilter, after_place: str, limit: int
     ) -> Sequence[IndexedSignature]:
         conditions = ["place >= ?"]
         values: list[str | int] = [signature_filter.start]
         for condition, value in (
             ("place < ?", signature_filter.end),
-            ("place < ?", after),
+            ("place < ?", after_place),
             ("user_id = ?", signature_filter.user_id),
         ):
             if value is not None and (value or condition == "user_id = ?"):
@@ -155,7 +166,7 @@ class SqliteSignatureIndex:
             rows = connection.execute(sql, (*values, limit))
             return [IndexedSignature(place, user_id, json.loads(content)) for place, user_id, content in rows]
 
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(select_rows)
 
 
@@ -166,11 +177,11 @@ def _select_progress(connection: sqlite3.Connection, chain: ChainKey) -> IndexPr
     return IndexProgress() if row is None else IndexProgress(*row)
 
 
-def _select_refused_attempts(connection: sqlite3.Connection, member: str) -> Value | None:
-    row = connection.execute("SELECT content FROM signature_attempts WHERE member = ?", (member,)).fetchone()
-    value: Value | None = None if row is None else json.loads(row[0])
+def _select_refused_attempts(connection: sqlite3.Connection, member_id: str) -> AttemptsJson | None:
+    row = connection.execute("SELECT content FROM signature_attempts WHERE member = ?", (member_id,)).fetchone()
+    value: AttemptsJson | None = None if row is None else json.loads(row[0])
     return value
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("SIGNATURES_UNAVAILABLE", "the store of signatures")

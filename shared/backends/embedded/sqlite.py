@@ -44,6 +44,8 @@ _STEPS_BETWEEN_CHECKS: Final = 10_000
 _DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 type Work = Callable[[sqlite3.Connection], Any]
+type Outcome = Any
+"""Result of a function of a batch, or the exception that it raised."""
 
 
 def connect(path: Path, runtime: Runtime = SYSTEM_RUNTIME, *, incremental_vacuum: bool = False) -> sqlite3.Connection:
@@ -88,7 +90,7 @@ def _enable_wal(connection: sqlite3.Connection, runtime: Runtime) -> None:
             return
 
 
-def build_span_attributes(path: Path, operation: str) -> dict[str, str | int]:
+def build_trace_attributes_of_file(path: Path, operation: str) -> dict[str, str | int]:
     """Return the trace attributes of an operation on a file, by the OpenTelemetry conventions for databases."""
     return {"db.system.name": "sqlite", "db.namespace": path.stem, "db.operation.name": operation}
 
@@ -107,7 +109,8 @@ def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise WorkspaceError(Kind.UNAVAILABLE, error_code, f"{store_name} does not respond; retry later.") from error
+        name = store_name[0].upper() + store_name[1:]
+        raise WorkspaceError(Kind.UNAVAILABLE, error_code, f"{name} does not respond; retry later.") from error
 
 
 def is_damaged_file_error(error: BaseException | None) -> bool:
@@ -148,8 +151,8 @@ class SqliteDatabase:
         self._write_seconds = write_seconds
         self.path = path
         self.runtime = runtime
-        self._read_span = f"read {path.stem}", build_span_attributes(path, "read"), FAILURES
-        self._write_span = f"write {path.stem}", build_span_attributes(path, "write"), FAILURES
+        self._read_span = f"read {path.stem}", build_trace_attributes_of_file(path, "read"), FAILURES
+        self._write_span = f"write {path.stem}", build_trace_attributes_of_file(path, "write"), FAILURES
 
     async def read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function on a snapshot of the file and return its result; writers do not block the function."""
@@ -203,10 +206,10 @@ class _ThreadConnection:
     async def run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.wrap_future(self._executor.submit(lambda: function(self._open_connection())))
 
-    def limit_lock_wait(self, connection: sqlite3.Connection, seconds: float) -> None:
+    def limit_lock_wait(self, connection: sqlite3.Connection, max_seconds: float) -> None:
         """Limit how long the connection waits for the file's lock; only its own thread calls this."""
         # Rounded up, nearly all limits are equal. Each new one costs a statement, and its text a place in the cache.
-        timeout_ms = math.ceil(seconds * 1000 / _TIMEOUT_STEP_MS) * _TIMEOUT_STEP_MS
+        timeout_ms = math.ceil(max_seconds * 1000 / _TIMEOUT_STEP_MS) * _TIMEOUT_STEP_MS
         if timeout_ms != self._timeout_ms:
             connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
             self._timeout_ms = timeout_ms
@@ -234,8 +237,10 @@ class _ThreadConnection:
         return self._connection
 
 
-def _run_transaction[T](connection: sqlite3.Connection, begin: str, function: Callable[[sqlite3.Connection], T]) -> T:
-    connection.execute(begin)
+def _run_transaction[T](
+    connection: sqlite3.Connection, begin_sql: str, function: Callable[[sqlite3.Connection], T]
+) -> T:
+    connection.execute(begin_sql)
     try:
         result = function(connection)
         connection.execute("COMMIT")
@@ -266,11 +271,11 @@ class _Batcher(ABC):
         self._database = database
         self._waiting: list[_Call] = []
         self._task: asyncio.Task[None] | None = None
-        self._attributes = build_span_attributes(database.path, self.operation)
+        self._attributes = build_trace_attributes_of_file(database.path, self.operation)
         self._wait_span = wait_span_name
         self._batch_span = batch_span_name
 
-    async def _run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_in_next_batch[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with open_call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
             self._waiting.append(_Call(function, future, find_current_span_context()))
@@ -293,7 +298,7 @@ class _Batcher(ABC):
                 _resolve_future(call.future, outcome)
 
     @abstractmethod
-    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Outcome]:
         """Run the functions of a batch; return the result or the exception of each function."""
 
 
@@ -312,9 +317,9 @@ class ReadBatcher(_Batcher):
 
     async def read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function that reads the file, and return its result; an exception does not affect other reads."""
-        return await self._run(function)
+        return await self._run_in_next_batch(function)
 
-    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Outcome]:
         return await self._database.read(
             lambda connection: [_run_and_return_result_or_error(connection, work) for work in functions]
         )
@@ -339,7 +344,7 @@ class WriteBatcher(_Batcher):
 
         An exception of the function undoes its writes and is raised.
         """
-        return await self._run(function)
+        return await self._run_in_next_batch(function)
 
     async def close(self) -> None:
         """Finish the waiting writes and close the file."""
@@ -347,20 +352,20 @@ class WriteBatcher(_Batcher):
             await self._task
         await self._database.close()
 
-    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Outcome]:
         return await self._database.write(
             lambda connection: [_run_in_savepoint(connection, work) for work in functions]
         )
 
 
-def _run_and_return_result_or_error(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_and_return_result_or_error(connection: sqlite3.Connection, function: Work) -> Outcome:
     try:
         return function(connection)
     except Exception as error:  # noqa: BLE001  raised to the caller of this read
         return error
 
 
-def _run_in_savepoint(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_in_savepoint(connection: sqlite3.Connection, function: Work) -> Outcome:
     """Run one function in a savepoint; return its result, or its exception after rolling back its changes."""
     connection.execute("SAVEPOINT alone")
     try:
@@ -373,7 +378,7 @@ def _run_in_savepoint(connection: sqlite3.Connection, function: Work) -> Any:
     return outcome
 
 
-def _resolve_future(future: asyncio.Future[Any], outcome: Any) -> None:
+def _resolve_future(future: asyncio.Future[Any], outcome: Outcome) -> None:
     if future.done():
         return  # the caller was cancelled
     if isinstance(outcome, Exception):

@@ -50,16 +50,16 @@ def _run_check_in_write_transaction(
         return
     # As a URI with mode=rw, because a file that was deleted meanwhile must not be created.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, autocommit=True)) as file:
-        _begin_write(file, runtime.monotonic() + wait_seconds, runtime)
+        _begin_write_transaction(file, runtime.monotonic() + wait_seconds, runtime)
         check(file)
 
 
-def _begin_write(file: sqlite3.Connection, deadline: float, runtime: Runtime) -> None:
+def _begin_write_transaction(file: sqlite3.Connection, monotonic_deadline: float, runtime: Runtime) -> None:
     while True:
         try:
             file.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or runtime.monotonic() > deadline:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or runtime.monotonic() > monotonic_deadline:
                 raise
             runtime.block(runtime.uniform(0.001, _LONGEST_PAUSE_SECONDS))
         else:

@@ -8,7 +8,12 @@ from itertools import islice
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.timestamps import format_rfc3339
-from shared.webhooks.models import Delivery, DeliveryStatus, parse_stored_delivery, reschedule_stored_delivery
+from shared.webhooks.models import (
+    Delivery,
+    DeliveryStatus,
+    parse_stored_delivery_or_log_error,
+    reschedule_stored_delivery,
+)
 from shared.webhooks.ports import DeliveryPlace
 
 SCHEMA = """
@@ -43,16 +48,16 @@ class SqliteWebhookStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_state_document(self, name: str) -> str | None:
-        return await self._run_read(lambda connection: _read_state_document(connection, name))
+    async def read_state_document(self, document_name: str) -> str | None:
+        return await self._run_read(lambda connection: _find_state_document(connection, document_name))
 
-    async def change_state_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+    async def change_state_document(self, document_name: str, change: Callable[[str | None], str | None]) -> str | None:
         def replace_state_document(connection: sqlite3.Connection) -> str | None:
-            before = _read_state_document(connection, name)
+            before = _find_state_document(connection, document_name)
             after = change(before)
             if after is None:
                 return before
-            connection.execute("INSERT OR REPLACE INTO webhook_documents VALUES (?, ?)", (name, after))
+            connection.execute("INSERT OR REPLACE INTO webhook_documents VALUES (?, ?)", (document_name, after))
             return after
 
         return await self._run_write(replace_state_document)
@@ -65,28 +70,28 @@ class SqliteWebhookStore:
 
         await self._run_write(insert_deliveries)
 
-    async def find_due_endpoint(self, at: datetime, excluded: Collection[str]) -> str | None:
-        marks = ",".join("?" * len(excluded))
+    async def find_due_endpoint_id(self, at: datetime, excluded_ids: Collection[str]) -> str | None:
+        marks = ",".join("?" * len(excluded_ids))
         sql = f"SELECT endpoint FROM webhook_deliveries WHERE due_at <= ? AND endpoint NOT IN ({marks}) LIMIT 1"  # noqa: S608  marks
 
         def select_due_endpoint(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(sql, (format_rfc3339(at), *excluded)).fetchone()
+            row = connection.execute(sql, (format_rfc3339(at), *excluded_ids)).fetchone()
             return None if row is None else str(row[0])
 
         return await self._run_read(select_due_endpoint)
 
     async def claim_due_deliveries(
-        self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
+        self, endpoint_id: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         sql = "SELECT id, content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
-        values = (endpoint, format_rfc3339(at), limit)
+        values = (endpoint_id, format_rfc3339(at), limit)
 
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             claimed: list[Delivery] = []
             for delivery_id, content in connection.execute(sql, values).fetchall():
-                found = parse_stored_delivery(endpoint, delivery_id, content)
+                found = parse_stored_delivery_or_log_error(endpoint_id, delivery_id, content)
                 if found is None:
-                    connection.execute(_DELAY, (format_rfc3339(leased_until), endpoint, delivery_id))
+                    connection.execute(_DELAY, (format_rfc3339(leased_until), endpoint_id, delivery_id))
                     continue
                 claimed.append(found.model_copy(update={"lease": lease_id, "scheduled_at": at}))
                 _update_delivery(connection, claimed[-1], format_rfc3339(leased_until))
@@ -94,25 +99,28 @@ class SqliteWebhookStore:
 
         return await self._run_write(claim_deliveries)
 
-    async def reschedule_deliveries_scheduled_after(
-        self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
+    async def reschedule_and_count_after_clock_setback(
+        self, waiting_due_at: datetime, claimed_due_at: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         sql = (
             "SELECT endpoint, id, lease, content FROM webhook_deliveries WHERE due_at IS NOT NULL "
             "AND json_extract(content, '$.scheduled_at') > ? LIMIT ?"
         )
 
-        def reschedule_deliveries_scheduled_after(connection: sqlite3.Connection) -> int:
+        def reschedule_and_count_rows(connection: sqlite3.Connection) -> int:
             rows = connection.execute(sql, (format_rfc3339(scheduled_after), limit)).fetchall()
             for endpoint, delivery_id, lease, content in rows:
-                values = format_rfc3339(until if lease else at), reschedule_stored_delivery(content, at)
+                values = (
+                    format_rfc3339(claimed_due_at if lease else waiting_due_at),
+                    reschedule_stored_delivery(content, waiting_due_at),
+                )
                 connection.execute(_RESCHEDULE, (*values, endpoint, delivery_id))
             return len(rows)
 
-        return await self._run_write(reschedule_deliveries_scheduled_after)
+        return await self._run_write(reschedule_and_count_rows)
 
-    async def save(self, delivery: Delivery, lease_id: str) -> bool:
-        def save_delivery(connection: sqlite3.Connection) -> bool:
+    async def try_save_claimed_delivery(self, delivery: Delivery, lease_id: str) -> bool:
+        def try_save_delivery(connection: sqlite3.Connection) -> bool:
             sql = "SELECT lease FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
             row = connection.execute(sql, (delivery.endpoint, delivery.id)).fetchone()
             if row is None or row[0] != lease_id:
@@ -120,13 +128,13 @@ class SqliteWebhookStore:
             _update_delivery(connection, delivery, _format_due_time(delivery))
             return True
 
-        return await self._run_write(save_delivery)
+        return await self._run_write(try_save_delivery)
 
     async def change_delivery(
-        self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
+        self, endpoint_id: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
         def replace_delivery(connection: sqlite3.Connection) -> Delivery | None:
-            before = _read_delivery(connection, endpoint, delivery_id)
+            before = _find_delivery(connection, endpoint_id, delivery_id)
             after = None if before is None else change(before)
             if after is None:
                 return before
@@ -136,9 +144,9 @@ class SqliteWebhookStore:
         return await self._run_write(replace_delivery)
 
     async def list_deliveries(
-        self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+        self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> Sequence[Delivery]:
-        conditions, values = ["endpoint = ?"], [endpoint]
+        conditions, values = ["endpoint = ?"], [endpoint_id]
         if status is not None:
             conditions, values = [*conditions, "status = ?"], [*values, status.value]
         if after is not None:
@@ -150,12 +158,12 @@ class SqliteWebhookStore:
 
         def select_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             rows = connection.execute(sql, values)
-            parsed = (parse_stored_delivery(endpoint, *row) for row in rows)
+            parsed = (parse_stored_delivery_or_log_error(endpoint_id, *row) for row in rows)
             return list(islice((each for each in parsed if each is not None), limit))
 
         return await self._run_read(select_deliveries)
 
-    async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
+    async def delete_and_count_expired_deliveries(self, at: datetime, limit: int) -> int:
         sql = (
             "DELETE FROM webhook_deliveries WHERE (endpoint, id) IN "
             "(SELECT endpoint, id FROM webhook_deliveries WHERE expires_at <= ? LIMIT ?)"
@@ -163,27 +171,27 @@ class SqliteWebhookStore:
         return await self._run_write(lambda connection: connection.execute(sql, (format_rfc3339(at), limit)).rowcount)
 
     async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.read(function)
 
     async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with _convert_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(function)
 
 
-def _convert_errors() -> AbstractContextManager[None]:
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
     return convert_sqlite_errors("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
 
-def _read_state_document(connection: sqlite3.Connection, name: str) -> str | None:
-    row = connection.execute("SELECT content FROM webhook_documents WHERE name = ?", (name,)).fetchone()
+def _find_state_document(connection: sqlite3.Connection, document_name: str) -> str | None:
+    row = connection.execute("SELECT content FROM webhook_documents WHERE name = ?", (document_name,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _read_delivery(connection: sqlite3.Connection, endpoint: str, delivery_id: str) -> Delivery | None:
+def _find_delivery(connection: sqlite3.Connection, endpoint_id: str, delivery_id: str) -> Delivery | None:
     sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
-    row = connection.execute(sql, (endpoint, delivery_id)).fetchone()
-    return None if row is None else parse_stored_delivery(endpoint, delivery_id, row[0])
+    row = connection.execute(sql, (endpoint_id, delivery_id)).fetchone()
+    return None if row is None else parse_stored_delivery_or_log_error(endpoint_id, delivery_id, row[0])
 
 
 def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at: str | None) -> None:

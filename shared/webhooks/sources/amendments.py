@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.provenance.decisions import parse_verified_content
+from shared.provenance.decisions import parse_content_if_verified
 from shared.provenance.hash_rule import sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -76,12 +76,12 @@ class AmendmentEvents:
             # A write in each run would cost more than reading a few records again after a crash.
             await self._store.change_state_document(STATE_DOCUMENT, lambda _: format_rfc3339(started))
 
-    async def _publish_chain_events(self, chain: ChainKey, tip: Tip, since: str) -> None:
+    async def _publish_chain_events(self, chain: ChainKey, tip: Tip, since_record_time: str) -> None:
         """Publish webhook events about the new records of one audit chain."""
         known = self._tips.get(chain)
         if known is not None and known.sequence >= tip.sequence:
             return
-        filters = Filters(start=since, from_sequence=None if known is None else known.sequence + 1)
+        filters = Filters(start=since_record_time, from_sequence=None if known is None else known.sequence + 1)
         async for records in self._read_record_pages(chain, filters):
             events = [await self._build_event(chain, content) for content in await self._parse_records(records)]
             await self._outbox.publish([event for event in events if event is not None])
@@ -130,39 +130,46 @@ def parse_valid_records(records: Iterable[ChainRecord]) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in content.items() if name not in _AMENDED_VALUES}
         for record in records
-        if (content := parse_verified_content(record)) is not None
+        if (content := parse_content_if_verified(record)) is not None
     ]
 
 
-def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:
+def build_amendment_event(scope_key: str, record_content: dict[str, Any]) -> WebhookEvent | None:
     """Build the webhook event about a new amendment: pending, or approved if the policy requires no approval.
 
     Return None if the time of the amendment cannot be parsed.
     """
-    is_pending = content.get("Status") == "pending"
+    is_pending = record_content.get("Status") == "pending"
     kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
-    data = _describe_amendment(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
-    return _build_webhook_event(kind, scope_key, content["RecordID"], str(content.get("AmendedAt")), data)
+    data = _amendment_to_event_data(scope_key, record_content) | {
+        "status": record_content.get("Status"),
+        "decidedBy": None,
+    }
+    return _build_webhook_event(kind, scope_key, record_content["RecordID"], str(record_content.get("AmendedAt")), data)
 
 
-def build_decision_event(scope_key: str, original: dict[str, Any], decision: dict[str, Any]) -> WebhookEvent | None:
+def build_decision_event(
+    scope_key: str, original_content: dict[str, Any], decision_content: dict[str, Any]
+) -> WebhookEvent | None:
     """Build the webhook event about the approval or rejection of an amendment (correction of a record).
 
     Return None if the time of the decision cannot be parsed.
 
     Args:
         scope_key: scope of the audit chain.
-        original: content of the amendment's record; empty if it was tampered with.
-        decision: content of the record that approves or rejects the amendment.
+        original_content: content of the amendment's record; empty if it was tampered with.
+        decision_content: content of the record that approves or rejects the amendment.
     """
-    decided_by = decision.get("ApprovedBy", decision.get("RejectedBy"))
-    data = _describe_amendment(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
-    data |= {"status": decision.get("Status"), "decidedBy": decided_by}
-    at = str(decision.get("ApprovedAt", decision.get("RejectedAt")))
-    return _build_webhook_event(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision["RecordID"], at, data)
+    decided_by = decision_content.get("ApprovedBy", decision_content.get("RejectedBy"))
+    data = _amendment_to_event_data(
+        scope_key, {**decision_content, **original_content, "RecordID": decision_content["AmendmentID"]}
+    )
+    data |= {"status": decision_content.get("Status"), "decidedBy": decided_by}
+    at = str(decision_content.get("ApprovedAt", decision_content.get("RejectedAt")))
+    return _build_webhook_event(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision_content["RecordID"], at, data)
 
 
-def _describe_amendment(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
+def _amendment_to_event_data(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
     return {
         "scopeKey": scope_key,
         "recordId": content["RecordID"],

@@ -12,7 +12,7 @@ from shared.catalog.items import ItemKind
 from shared.catalog.ports import CONTEXT, PendingEvent
 from shared.catalog.snapshot import Catalog
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
+from shared.telemetry.connection_status import ConnectionStatuses, connection_statistics_to_json
 from shared.telemetry.ports import ConnectionStateStore
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
@@ -25,7 +25,7 @@ MAX_UNPUBLISHED_BYTES: Final = 500_000
 """Maximum size of the unpublished changes as JSON; with all statuses, they are one document of up to 2 MB."""
 _KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
 
-type Reported = dict[str, Any]
+type ReportedStatuses = dict[str, Any]
 """Stored document: reported ``statuses`` by connection, time of the run (``version``), its ``unpublished`` changes."""
 
 
@@ -80,26 +80,28 @@ class ConnectionEvents:
                 await self._store.change_state_document(STATE_DOCUMENT, lambda _: "{}")
             return
         reported = await self._publish_unpublished_changes(reported)
-        current = await self._read_statuses()
-        while (after := build_next_statuses(reported, current, format_rfc3339(self._runtime.now()))) is not None:
-            if not await self._replace_reported_statuses(reported, after):
+        current = await self._read_statuses_by_connection()
+        while (
+            after := build_next_statuses_if_changed(reported, current, format_rfc3339(self._runtime.now()))
+        ) is not None:
+            if not await self._try_replace_reported_statuses(reported, after):
                 return
             reported = await self._publish_unpublished_changes(after)
 
-    async def _read_statuses(self) -> dict[str, dict[str, Any]]:
+    async def _read_statuses_by_connection(self) -> dict[str, dict[str, Any]]:
         """Return status, time of the last message, and surfaces of each connection, by the connection's lookup."""
-        catalog, states = await self._load_catalog(), await self._states.load_states()
-        surfaces = _group_surfaces_by_connection(catalog)
+        catalog, states = await self._load_catalog(), await self._states.load_states_by_connection()
+        surfaces = _map_surface_lookups_by_connection(catalog)
         return {
             lookup: {
                 "status": self._statuses.derive_status(entry.value, states.get(lookup)).status,
-                "lastMessage": describe_statistics(states.get(lookup))["lastMessage"],
+                "lastMessage": connection_statistics_to_json(states.get(lookup))["lastMessage"],
                 "surfaces": surfaces.get(lookup, []),
             }
             for lookup, entry in catalog.connections.items()
         }
 
-    async def _publish_unpublished_changes(self, reported: Reported) -> Reported:
+    async def _publish_unpublished_changes(self, reported: ReportedStatuses) -> ReportedStatuses:
         """Publish the unpublished changes of the state document, and remove them from it; return the new document.
 
         Changes that remained in the document would be delivered again after their deliveries have expired.
@@ -108,10 +110,10 @@ class ConnectionEvents:
             return reported
         await self._outbox.publish([build_status_event(each, reported["version"]) for each in reported["unpublished"]])
         published = {**reported, "unpublished": []}
-        await self._replace_reported_statuses(reported, published)
+        await self._try_replace_reported_statuses(reported, published)
         return published
 
-    async def _replace_reported_statuses(self, before: Reported, after: Reported) -> bool:
+    async def _try_replace_reported_statuses(self, before: ReportedStatuses, after: ReportedStatuses) -> bool:
         """Replace the state document, unless another process has changed it; return whether it was replaced."""
 
         def replace_if_unchanged(found: str | None) -> str | None:
@@ -121,13 +123,13 @@ class ConnectionEvents:
         return _parse_reported_statuses(stored) == after
 
 
-def _parse_reported_statuses(text: str | None) -> Reported:
+def _parse_reported_statuses(text: str | None) -> ReportedStatuses:
     return json.loads(text) if text else {}
 
 
-def build_next_statuses(
-    reported_before: Reported, current: Mapping[str, Mapping[str, Any]], at: str
-) -> Reported | None:
+def build_next_statuses_if_changed(
+    reported_before: ReportedStatuses, current: Mapping[str, Mapping[str, Any]], at: str
+) -> ReportedStatuses | None:
     """Build the next document of reported statuses; None if no status has changed.
 
     New connections have no earlier status and are not reported. Changes that do not fit into the document are left for
@@ -180,7 +182,7 @@ def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
     )
 
 
-def _group_surfaces_by_connection(catalog: Catalog) -> dict[str, list[str]]:
+def _map_surface_lookups_by_connection(catalog: Catalog) -> dict[str, list[str]]:
     """Return, by connection, the lookups (ids in URLs) of the surfaces (groups of connections) that contain it."""
     grouped: dict[str, list[str]] = {}
     for lookup, entry in catalog.surfaces.items():

@@ -82,7 +82,7 @@ def _log_failure(source: str, error: Exception) -> None:
 
 def build_download_event(job: Job, at: datetime) -> WebhookEvent:
     """Build the webhook event about a download that was completed or has failed."""
-    data = {"downloadId": job.id, "status": job.status.value, "rows": job.rows, "bytes": job.stored_bytes}
+    data = {"downloadId": job.id, "status": job.status.value, "rows": job.row_count, "bytes": job.stored_bytes}
     key = f"{WebhookEventType.DOWNLOAD_COMPLETED}/{job.id}"
     connections = frozenset(job.connections) or None
     return WebhookEvent(key, WebhookEventType.DOWNLOAD_COMPLETED, at, data, connections=connections)
@@ -103,16 +103,18 @@ def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: d
     return WebhookEvent(f"{kind}/{at:%Y-%m-%d}/{chain.target}/{broken_at}/{chain.scope_key}", kind, at, data)
 
 
-def build_lock_out_event(member: str, event_id: str, at: datetime, attempts: int, since: datetime) -> WebhookEvent:
+def build_lock_out_event(
+    member_id: str, event_id: str, at: datetime, refused_attempts: int, first_attempt_at: datetime
+) -> WebhookEvent:
     """Build the webhook event about a member who cannot sign for some time, because signatures were refused.
 
     Args:
-        member: id of the member.
+        member_id: id of the member.
         event_id: unique id of the lock-out.
         at: time of the lock-out.
-        attempts: number of refused attempts to sign.
-        since: time of the first of these attempts.
+        refused_attempts: number of refused attempts to sign.
+        first_attempt_at: time of the first of these attempts.
     """
     kind = WebhookEventType.SIGNATURE_SUSPICIOUS
-    data = {"userId": member, "attempts": attempts, "since": format_rfc3339(since)}
+    data = {"userId": member_id, "attempts": refused_attempts, "since": format_rfc3339(first_attempt_at)}
     return WebhookEvent(f"{kind}/{event_id}", kind, at, data)

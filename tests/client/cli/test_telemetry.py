@@ -9,7 +9,7 @@ import pytest
 from oi import Workspace
 from oi.cli import telemetry
 from oi.cli.main import execute
-from oi.cli.telemetry import format_message
+from oi.cli.telemetry import format_message_as_line
 
 
 class FakeService:
@@ -177,6 +177,6 @@ def test_device_names_and_values_do_not_control_the_terminal() -> None:
         "Metadata": {"ConnectionLookup": "press"},
         "Payload": {"k\u001b]0;t\u0007": "a\r\nb", "n": {"\u009b": 1}},
     }
-    assert format_message(message) == (
+    assert format_message_as_line(message) == (
         r"2026-01-05T08:00:00.000000Z  press  d\x07\u202e  k\x1b]0;t\x07 a\r\nb  n {\"\x9b\": 1}".replace(r"\"", '"')
     )

@@ -12,7 +12,7 @@ from oi.gateway.deliveries import Delivery
 from oi.gateway.gateway import run_gateway
 from oi.gateway.metrics import Metrics
 from oi.gateway.sections import Section
-from oi.gateway.settings import GatewaySettings, parse_settings
+from oi.gateway.settings import GatewaySettings, parse_gateway_settings
 
 WAIT_SECONDS = 60
 
@@ -26,13 +26,13 @@ class FakeService:
         self.requests = 0
         self._changed = asyncio.Condition()
 
-    async def send(self, lookup: str, lines: bytes) -> None:
+    async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Store the messages, or raise the error that the test has set."""
         self.requests += 1
         if self.error is not None:
             raise self.error
         stored = self.stored.setdefault(lookup, {})
-        for line in lines.splitlines():
+        for line in ndjson_lines.splitlines():
             message = json.loads(line)
             stored.setdefault(message["messageId"], message)
         async with self._changed:
@@ -60,7 +60,7 @@ class DroppingReceiver:
     def call_when_not_full(self, function: Any) -> None:
         """Do nothing, because the receiver is never full."""
 
-    def put(self, delivery: Delivery) -> None:
+    def accept_delivery(self, delivery: Delivery) -> None:
         """Drop the message."""
         self.taken.append(delivery)
 
@@ -68,25 +68,25 @@ class DroppingReceiver:
 class EmptyMarkStore:
     """Fake store of delivery marks (received packet ids) that is always empty."""
 
-    async def read(self) -> list[bytes]:
+    async def read_marks(self) -> list[bytes]:
         """Return no marks."""
         return []
 
-    async def clear(self) -> None:
+    async def clear_marks(self) -> None:
         """Do nothing, because this fake store never has marks."""
 
     @property
-    def position(self) -> int:
+    def acknowledged_position(self) -> int:
         """Return the same number always, because no marks are stored."""
         return 0
 
-    def forget(self, position: int) -> None:
+    def forget_marks_up_to(self, position: int) -> None:
         """Do nothing, because no marks are stored."""
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
     """Return gateway settings with this client id and with topics whose first level is this name."""
-    return parse_settings(Section(build_configuration(folder, port, name, **source)))
+    return parse_gateway_settings(Section(build_configuration(folder, port, name, **source)))
 
 
 def build_configuration(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ async def wait_for_count(metrics: Metrics, metric: str, count: int, task: "async
 
 def sum_counts(metrics: Metrics, metric: str) -> float:
     """Return the sum of the counter's values over all labels."""
-    lines = (line for line in metrics.format_text().splitlines() if line.startswith(f"oi_gateway_{metric}"))
+    lines = (line for line in metrics.format_prometheus_text().splitlines() if line.startswith(f"oi_gateway_{metric}"))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 

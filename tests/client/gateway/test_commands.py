@@ -12,7 +12,7 @@ from oi.cli.main import execute
 from oi.gateway.check import _MessagePrinter
 from oi.gateway.deliveries import Delivery
 from oi.gateway.sections import Section
-from oi.gateway.settings import STOP, SpoolSettings, parse_settings
+from oi.gateway.settings import STOP, SpoolSettings, parse_gateway_settings
 from oi.gateway.spool import GatewaySpool, Rejected
 
 from shared.errors import WorkspaceError
@@ -72,8 +72,8 @@ def test_check_reports_connections_to_which_the_key_is_not_bound(
     key_reply["connections"] = ["lathe"]
     settings = build_configuration(tmp_path, 1883, "x")
     shown: list[str] = []
-    display = _MessagePrinter(parse_settings(Section(settings)), key_reply, 1, shown.append)
-    display.put(Delivery("x/press/d-1", encode_message(value=1)))
+    display = _MessagePrinter(parse_gateway_settings(Section(settings)), key_reply, 1, shown.append)
+    display.accept_delivery(Delivery("x/press/d-1", encode_message(value=1)))
     assert "rejected: The key is not bound to the connection press." in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
     path = tmp_path / "gateway.yaml"
@@ -94,14 +94,14 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
         {"topic": "y", "connection": "press"},
     ]
     bound = {"connections": ["press"], "devices": ["d-*"]}
-    display = _MessagePrinter(parse_settings(Section(settings)), bound, 5, shown.append)
+    display = _MessagePrinter(parse_gateway_settings(Section(settings)), bound, 5, shown.append)
     for address, payload in (
         ("x/d-1", encode_message(value=1)),
         ("x/e-1", encode_message(value=1)),
         ("y", encode_message(value=1)),
         ("y", encode_message(deviceId="d-2")),
     ):
-        display.put(Delivery(address, payload))
+        display.accept_delivery(Delivery(address, payload))
     assert ["rejected: The API key is bound to other devices" in each for each in shown] == [False, True, True, False]
     assert display.rejected == 2
 
@@ -122,8 +122,8 @@ def test_check_reports_metadata_that_the_service_rejects(tmp_path: Path, message
     shown: list[str] = []
     settings = build_configuration(tmp_path, 1883, "x")
     settings["routes"] = [{"topic": "y", "connection": "press"}]
-    display = _MessagePrinter(parse_settings(Section(settings)), {}, 5, shown.append)
-    display.put(Delivery("y", encode_message(**message)))
+    display = _MessagePrinter(parse_gateway_settings(Section(settings)), {}, 5, shown.append)
+    display.accept_delivery(Delivery("y", encode_message(**message)))
     assert f"rejected: {reason}" in shown[0]
     assert display.rejected == 1
     with pytest.raises(WorkspaceError):
@@ -133,7 +133,7 @@ def test_check_reports_metadata_that_the_service_rejects(tmp_path: Path, message
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
     """`check` shows each converted message, or why it cannot be sent, and ends after the given number of messages."""
     shown: list[str] = []
-    settings = parse_settings(Section(build_configuration(tmp_path, 1883, "x")))
+    settings = parse_gateway_settings(Section(build_configuration(tmp_path, 1883, "x")))
     display = _MessagePrinter(settings, {}, 3, shown.append)
     for address, payload in (
         ("x/press/d-1", encode_message(value=1)),
@@ -141,7 +141,7 @@ def test_check_shows_converted_messages(tmp_path: Path) -> None:
         ("y", b"{}"),
         ("y", b"{}"),
     ):
-        display.put(Delivery(address, payload))
+        display.accept_delivery(Delivery(address, payload))
     assert "→ press" in shown[0]
     assert '"deviceId":"d-1","messageId":"new-id"' in shown[0]
     assert [
@@ -229,8 +229,8 @@ def test_the_command_rejected_prints_rejected_messages(tmp_path: Path, capsys: p
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
-    spool.append({}, [Rejected("a/b", None, "not_json", "No.", b"\xff")], b"")
-    spool.append({}, [Rejected("", "press", "service", "Old.", encode_message(value=1))], b"")
+    spool.append_and_count_dropped({}, [Rejected("a/b", None, "not_json", "No.", b"\xff")], b"")
+    spool.append_and_count_dropped({}, [Rejected("", "press", "service", "Old.", encode_message(value=1))], b"")
     spool.close()
     assert execute(["gateway", "rejected", path, "--limit", "1"]) == 0
     assert 'connection press  service: Old.  {"value": 1}' in capsys.readouterr().out
@@ -244,7 +244,9 @@ def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: p
     """Control characters in a rejected message are escaped as text; in JSON output they are escaped as JSON."""
     path = write_configuration(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
-    spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")
+    spool.append_and_count_dropped(
+        {}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b""
+    )
     spool.close()
     assert execute(["gateway", "rejected", path]) == 0
     assert r"a\x1b]0;  not_json: No.  \x1b[2J\x9b\n\u202e" in capsys.readouterr().out

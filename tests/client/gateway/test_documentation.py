@@ -7,7 +7,7 @@ import pytest
 import yaml
 from oi.gateway import metrics
 from oi.gateway.sections import Section
-from oi.gateway.settings import parse_settings
+from oi.gateway.settings import parse_gateway_settings
 from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ def test_the_example_configuration_is_valid_and_each_property_described(monkeypa
 
     monkeypatch.setattr(Section, "check_all_properties_read", record_section)
     [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    settings = parse_settings(Section(yaml.safe_load(example)))
+    settings = parse_gateway_settings(Section(yaml.safe_load(example)))
     parse_mqtt_settings(settings.source)
     assert sorted(name for name in members - {"source.tls"} if f"`{name}`" not in PAGE) == []
     assert settings.routes.filters == ["hall-1/+/+/data", "meters/#"]

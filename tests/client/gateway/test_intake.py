@@ -36,7 +36,7 @@ class Bench:
 
     def deliver_message(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
         """Deliver a message to the intake, as the broker does."""
-        self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
+        self.intake.accept_delivery(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
 
     async def wait_until_stored(self) -> None:
         """Wait until all delivered messages are stored on disk."""
@@ -68,13 +68,13 @@ async def test_messages_are_acknowledged_only_after_they_are_on_disk(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message is acknowledged only after it is stored on disk."""
-    append, seen = bench.spool.append, []
+    append, seen = bench.spool.append_and_count_dropped, []
 
     def append_and_record(*arguments: Any) -> int:
         seen.append(list(bench.acknowledged))
         return append(*arguments)
 
-    monkeypatch.setattr(bench.spool, "append", append_and_record)
+    monkeypatch.setattr(bench.spool, "append_and_count_dropped", append_and_record)
     async with run_intake(bench):
         for number in range(10):
             bench.deliver_message(number)
@@ -82,7 +82,7 @@ async def test_messages_are_acknowledged_only_after_they_are_on_disk(
         bench.deliver_message(10, b"not json")
         await bench.wait_until_stored()
     assert (seen, bench.acknowledged) == ([[], list(range(10))], list(range(11)))
-    assert (bench.spool.waiting.messages, len(bench.spool.read_rejected(9))) == (10, 1)
+    assert (bench.spool.waiting.messages, len(bench.spool.list_newest_rejected(9))) == (10, 1)
     assert bench.spool.read_marks() == [b"m" * 10, b"m"]
 
 
@@ -93,7 +93,7 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
     """While the disk is full, no message is acknowledged; after that, each message is stored once and in order."""
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     caplog.set_level(logging.INFO)
-    append, failures = bench.spool.append, [error] * 3
+    append, failures = bench.spool.append_and_count_dropped, [error] * 3
 
     def raise_disk_full(*arguments: Any) -> int:
         if failures:
@@ -101,7 +101,7 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
             raise failures.pop()
         return append(*arguments)
 
-    monkeypatch.setattr(bench.spool, "append", raise_disk_full)
+    monkeypatch.setattr(bench.spool, "append_and_count_dropped", raise_disk_full)
     resumed = asyncio.Event()
     bench.intake.call_when_not_full(resumed.set)
     async with run_intake(bench):
@@ -111,7 +111,7 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
     assert bench.acknowledged == [1, 2]
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert "none are acknowledged" in caplog.text
-    assert "oi_gateway_spool_blocked 0" in bench.metrics.format_text()
+    assert "oi_gateway_spool_blocked 0" in bench.metrics.format_prometheus_text()
 
 
 async def test_messages_that_exceed_the_spool_together_are_stored_in_parts(
@@ -124,10 +124,10 @@ async def test_messages_that_exceed_the_spool_together_are_stored_in_parts(
         bench.deliver_message(number, payload)
     async with run_intake(bench), asyncio.timeout(WAIT_SECONDS):
         while sent < 12:
-            batch = await bench.thread.run(bench.spool.read, "press")
+            batch = await bench.thread.run(bench.spool.find_next_batch, "press")
             if batch is not None:
                 assert bench.spool.waiting.bytes <= 2**20
-                await bench.thread.run(bench.spool.remove, batch)
+                await bench.thread.run(bench.spool.remove_batch, batch)
                 sent += batch.messages
         await bench.intake.wait_until_stored()
     bench.thread.close()
@@ -197,7 +197,7 @@ async def test_message_ids_are_new_after_each_start(tmp_path: Path) -> None:
             bench.deliver_message(1)
             bench.deliver_message(2)
             await bench.wait_until_stored()
-        batch = bench.spool.read("press")
+        batch = bench.spool.find_next_batch("press")
         assert batch is not None
         ids |= {line.split(b'"')[3] for line in b"".join(batch.blocks).splitlines()}
         bench.thread.close()

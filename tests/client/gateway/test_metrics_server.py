@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from oi.gateway.metrics import Metrics
-from oi.gateway.metrics_server import HOST, serve_metrics
+from oi.gateway.metrics_server import HOST, start_metrics_server
 
 
 async def send_request(port: int, text: bytes) -> str:
@@ -25,7 +25,7 @@ async def test_only_get_metrics_returns_the_metrics(line: str, status: int) -> N
     metrics = Metrics()
     metrics.increase_counter("rejected_messages_total", 2, 'reason="not_json"')
     metrics.set_gauge("spool_blocked", 0)
-    server = await serve_metrics(metrics, 0)
+    server = await start_metrics_server(metrics, 0)
     socket: Any = server.sockets[0]
     reply = await send_request(socket.getsockname()[1], f"{line}\r\nHost: x\r\n\r\n".encode())
     server.close()

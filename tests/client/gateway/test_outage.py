@@ -33,12 +33,12 @@ class OrderCheckingService:
         self.last: dict[bytes, int] = {}
         self.count = 0
 
-    async def send(self, lookup: str, lines: bytes) -> None:
+    async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Check that a batch continues the order of each device."""
         assert lookup == "press"
         if self.is_down:
             raise UnreachableError("down")
-        for line in lines.splitlines():
+        for line in ndjson_lines.splitlines():
             head, _, number = line.rpartition(b'"n":')
             device = head.split(b'"deviceId":"')[1].partition(b'"')[0]
             value = int(number[:-1])
@@ -66,10 +66,10 @@ async def test_messages_of_an_hour_without_the_service_are_sent_later(
     metrics, ledger = Metrics(), OrderCheckingService()
     intake = Intake(Routes([parse_route(Section(route))]), spool, ReceiveClock(), metrics)
     sender = Sender(ledger, spool, metrics)
-    intake.call_when_stored(sender.wake)
+    intake.call_after_each_store(sender.notify_new_messages)
     tasks = [asyncio.create_task(each) for each in (intake.run(), sender.run())]
     for number in range(count):
-        intake.put(Delivery(f"p/d{number % DEVICES}", b'{"n":%d}' % (number // DEVICES)))
+        intake.accept_delivery(Delivery(f"p/d{number % DEVICES}", b'{"n":%d}' % (number // DEVICES)))
         if intake.is_full:
             await intake.wait_until_stored()
     await intake.wait_until_stored()

@@ -37,9 +37,9 @@ class FakeUpstream:
         self.stored: dict[str, list[Any]] = {}
         self.active = self.most_active = 0
 
-    async def send(self, lookup: str, lines: bytes) -> None:
+    async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Store the values of the messages, or raise the error that the test has set."""
-        values = [json.loads(line) for line in lines.splitlines()]
+        values = [json.loads(line) for line in ndjson_lines.splitlines()]
         self.requests.append((lookup, values))
         self.active += 1
         self.most_active = max(self.active, self.most_active)
@@ -93,7 +93,7 @@ async def run_sender_over_http(
 
 def store_messages(spool: SpoolThread, lookup: str, *values: int) -> None:
     """Store messages with these values for a connection in the spool."""
-    spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
+    spool.spool.append_and_count_dropped({lookup: [b"%d\n" % value for value in values]}, [], b"")
 
 
 def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
@@ -177,7 +177,7 @@ async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: Spo
     store_messages(spool, "on", 2)
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)
-    assert (upstream.stored, spool.spool.lookups) == ({"on": [2]}, ["off"])
+    assert (upstream.stored, spool.spool.lookups_with_messages) == ({"on": [2]}, ["off"])
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_messages_that_an_error_names_are_stored_separately(spool: SpoolTh
     store_messages(spool, "press", 4)
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 2)
-    rejected = [int(each.message) for _, each in spool.spool.read_rejected(9)]
+    rejected = [int(each.message) for _, each in spool.spool.list_newest_rejected(9)]
     assert sorted([*upstream.stored["press"], *rejected]) == [1, 2, 3, 4]
     assert 2 in rejected
     assert upstream.stored["press"] == sorted(upstream.stored["press"])
@@ -217,11 +217,13 @@ async def test_a_carriage_return_in_a_message_ends_no_line(spool: SpoolThread, m
 
     payloads = [b'{"messageId":"1",\r"value":1}', b'{"messageId":"2","odd":1}', b'{"messageId":"3",\r\n"value":1}']
     target, accepted = Target("press", None, Fields()), list[str]()
-    spool.spool.append({"press": [build_ndjson_line(each, target, 0.0, str) for each in payloads]}, [], b"")
+    spool.spool.append_and_count_dropped(
+        {"press": [build_ndjson_line(each, target, 0.0, str) for each in payloads]}, [], b""
+    )
     async with run_sender_over_http(spool, reply_to_lines, monkeypatch) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 2)
     assert accepted == ["1", "3"]
-    assert [json.loads(each.message)["messageId"] for _, each in spool.spool.read_rejected(9)] == ["2"]
+    assert [json.loads(each.message)["messageId"] for _, each in spool.spool.list_newest_rejected(9)] == ["2"]
 
 
 async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolThread) -> None:
@@ -229,11 +231,11 @@ async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolT
     error = build_error(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = FakeUpstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
-    spool.spool.append({"press": lines}, [], b"")
+    spool.spool.append_and_count_dropped({"press": lines}, [], b"")
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 3)
     assert upstream.stored["press"] == [{"deviceId": "a"}, {"deviceId": "b"}, {}]
-    assert [each.message for _, each in spool.spool.read_rejected(9)] == [lines[3], lines[1]]
+    assert [each.message for _, each in spool.spool.list_newest_rejected(9)] == [lines[3], lines[1]]
     assert len(upstream.requests) == 2
 
 
@@ -276,7 +278,7 @@ async def test_a_batch_that_is_too_large_is_sent_in_parts(
     async with run_sender_over_http(spool, reply_to_lines, monkeypatch) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 201)
     assert accepted == list(range(100, 301))
-    assert [(int(each.message), each.lookup) for _, each in spool.spool.read_rejected(9)] == [(large, "press")]
+    assert [(int(each.message), each.lookup) for _, each in spool.spool.list_newest_rejected(9)] == [(large, "press")]
     assert caplog.text.count("Sending fewer messages in one request") == 1
 
 
@@ -297,7 +299,7 @@ async def test_a_single_message_in_an_invalid_body_waits(spool: SpoolThread) -> 
     store_messages(spool, "press", 1)
     async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)
-    assert (upstream.stored, spool.spool.read_rejected(9)) == ({"press": [1]}, [])
+    assert (upstream.stored, spool.spool.list_newest_rejected(9)) == ({"press": [1]}, [])
 
 
 async def test_messages_are_sent_without_a_notification(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:

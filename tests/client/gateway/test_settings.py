@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from oi.gateway.metrics import Metrics
 from oi.gateway.sections import Section, SettingsError
-from oi.gateway.settings import ServiceSettings, load_settings, parse_settings
+from oi.gateway.settings import ServiceSettings, load_gateway_settings, parse_gateway_settings
 from oi.gateway.sources import SourceContext, create_source
 
 from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, build_configuration
@@ -28,7 +28,7 @@ def build_property_change(path: str, value: Any) -> Callable[[dict[str, Any]], N
 
 def parse_with_source(properties: dict[str, Any]) -> None:
     """Parse a configuration that has a source."""
-    settings = parse_settings(Section(properties))
+    settings = parse_gateway_settings(Section(properties))
     create_source(
         settings.source_kind, settings.source, SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
     )
@@ -117,7 +117,7 @@ def test_the_gateway_reads_its_configuration_file(tmp_path: Path) -> None:
         "routes: [{topic: 'plant/#', connection: press}]\n"
         "spool: {path: spool.db, maxSize: 2GiB}\n"
     )
-    settings = load_settings(path)
+    settings = load_gateway_settings(path)
     assert settings.service == ServiceSettings("https://plant.example", Path("key"))
     assert (settings.spool.max_bytes, settings.spool.when_full, settings.metrics_port) == (2 * 2**30, "stop", 9108)
     assert settings.routes.filters == ["plant/#"]
@@ -128,7 +128,7 @@ def test_a_file_without_a_configuration_object_is_rejected(tmp_path: Path, text:
     """A file that is not YAML or not an object is rejected as an invalid configuration."""
     (tmp_path / "gateway.yaml").write_text(text)
     with pytest.raises(SettingsError):
-        load_settings(tmp_path / "gateway.yaml")
+        load_gateway_settings(tmp_path / "gateway.yaml")
 
 
 def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +138,13 @@ def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, mo
     """
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
-    assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"
-    assert ServiceSettings("https://x", None).read_key() == "oik_2"
+    assert ServiceSettings("https://x", tmp_path / "key").read_api_key() == "oik_1"
+    assert ServiceSettings("https://x", None).read_api_key() == "oik_2"
     monkeypatch.delenv("OI_KEY")
     (tmp_path / "key").write_text("")
     for settings in (ServiceSettings("https://x", each) for each in (None, tmp_path / "key", tmp_path / "none")):
         with pytest.raises(SettingsError, match="API key"):
-            settings.read_key()
+            settings.read_api_key()
 
 
 @pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
@@ -152,6 +152,6 @@ def test_the_error_about_an_invalid_key_file_does_not_contain_its_content(tmp_pa
     """The error about an invalid key file contains its name but not its content, because errors are logged."""
     (tmp_path / "key").write_text(key, encoding="utf-8")
     with pytest.raises(SettingsError, match="does not contain an API key") as refused:
-        ServiceSettings("https://x", tmp_path / "key").read_key()
+        ServiceSettings("https://x", tmp_path / "key").read_api_key()
     assert str(tmp_path / "key") in str(refused.value)
     assert "secr" not in str(refused.value)

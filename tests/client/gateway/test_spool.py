@@ -15,7 +15,7 @@ def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -
 
 def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
     """Return the oldest messages of a connection in the spool."""
-    batch = spool.read(lookup)
+    batch = spool.find_next_batch(lookup)
     assert batch is not None
     return batch
 
@@ -23,15 +23,15 @@ def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
 def test_messages_are_read_in_order_after_a_restart(tmp_path: Path) -> None:
     """After a restart, messages that were not removed are read in the order of each connection."""
     spool = open_spool(tmp_path)
-    spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
-    spool.append({"a": [b"4\n"]}, [], b"m2")
+    spool.append_and_count_dropped({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
+    spool.append_and_count_dropped({"a": [b"4\n"]}, [], b"m2")
     spool.close()
     spool = open_spool(tmp_path)
-    assert (spool.lookups, spool.waiting.messages, spool.waiting.bytes) == (["a", "b"], 4, 8)
+    assert (spool.lookups_with_messages, spool.waiting.messages, spool.waiting.bytes) == (["a", "b"], 4, 8)
     batch = read_batch(spool, "a")
     assert (batch.blocks, batch.messages, batch.size) == ((b"1\n2\n", b"4\n"), 3, 6)
-    spool.remove(batch)
-    assert (spool.lookups, spool.read("a"), spool.waiting.messages) == (["b"], None, 1)
+    spool.remove_batch(batch)
+    assert (spool.lookups_with_messages, spool.find_next_batch("a"), spool.waiting.messages) == (["b"], None, 1)
     assert spool.read_marks() == [b"m1", b"m2"]
     spool.clear_marks()
     assert spool.read_marks() == []
@@ -43,9 +43,9 @@ def test_marks_up_to_a_position_are_forgotten(tmp_path: Path) -> None:
     spool = open_spool(tmp_path)
     positions = []
     for mark in (b"m1", b"m2", b"", b"m3"):
-        spool.append({"a": [b"1\n"]}, [], mark)
+        spool.append_and_count_dropped({"a": [b"1\n"]}, [], mark)
         positions.append(spool.last_mark_id)
-    spool.forget_marks(positions[2])
+    spool.forget_marks_up_to(positions[2])
     spool.close()
     spool = open_spool(tmp_path)
     assert (spool.read_marks(), spool.last_mark_id) == ([b"m3"], positions[3])
@@ -67,13 +67,13 @@ def test_a_batch_has_at_most_5000_messages(tmp_path: Path) -> None:
     """A batch for one request has at most 5,000 messages, however many messages wait."""
     spool = open_spool(tmp_path)
     for _ in range(3):
-        spool.append({"a": [b"{}\n"] * 4_000}, [], b"")
+        spool.append_and_count_dropped({"a": [b"{}\n"] * 4_000}, [], b"")
     sizes = []
-    while (batch := spool.read("a")) is not None:
+    while (batch := spool.find_next_batch("a")) is not None:
         sizes.append(batch.messages)
-        spool.remove(batch)
+        spool.remove_batch(batch)
     assert sizes == [4_000] * 3
-    spool.append({"a": [b"{}\n"] * 12_000}, [], b"")
+    spool.append_and_count_dropped({"a": [b"{}\n"] * 12_000}, [], b"")
     assert read_batch(spool, "a").messages == 5_000
     spool.close()
 
@@ -99,13 +99,18 @@ def test_a_commit_to_a_full_spool_stores_all_messages_or_none(tmp_path: Path) ->
     """With the policy `stop`, a commit to a full spool stores all of its messages or none."""
     spool = open_spool(tmp_path)
     line = b"x" * 600_000
-    spool.append({"a": [line]}, [], b"")
+    spool.append_and_count_dropped({"a": [line]}, [], b"")
     with pytest.raises(SpoolFullError, match="maxSize"):
-        spool.append({"a": [b"1"], "b": [line]}, [Rejected("t", None, "r", "d", b"m")], b"mark")
-    assert (spool.waiting.messages, spool.lookups, spool.read_marks(), spool.read_rejected(9)) == (1, ["a"], [], [])
-    spool.remove(read_batch(spool, "a"))
-    spool.append({"b": [line]}, [], b"")
-    assert spool.lookups == ["b"]
+        spool.append_and_count_dropped({"a": [b"1"], "b": [line]}, [Rejected("t", None, "r", "d", b"m")], b"mark")
+    assert (spool.waiting.messages, spool.lookups_with_messages, spool.read_marks(), spool.list_newest_rejected(9)) == (
+        1,
+        ["a"],
+        [],
+        [],
+    )
+    spool.remove_batch(read_batch(spool, "a"))
+    spool.append_and_count_dropped({"b": [line]}, [], b"")
+    assert spool.lookups_with_messages == ["b"]
     spool.close()
 
 
@@ -113,22 +118,27 @@ def test_with_drop_oldest_a_full_spool_deletes_its_oldest_messages(tmp_path: Pat
     """With the policy `dropOldest`, the oldest messages of a full spool are deleted and counted."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     line = b"x" * 400_000
-    assert [spool.append({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
-    assert spool.lookups == ["c", "d"]
+    assert [spool.append_and_count_dropped({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
+    assert spool.lookups_with_messages == ["c", "d"]
     spool.close()
 
 
 def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
     """If a commit fails because the disk is full, nothing is stored; later commits succeed."""
     spool = open_spool(tmp_path, max_bytes=2**30)
-    spool.append({"a": [b"1\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"1\n"]}, [], b"")
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
     spool._database.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        spool.append({"a": [b"x" * 100_000], "b": [b"2\n"]}, [], b"mark")
-    assert (spool.waiting.messages, spool.waiting.bytes, spool.lookups, spool.read_marks()) == (1, 2, ["a"], [])
+        spool.append_and_count_dropped({"a": [b"x" * 100_000], "b": [b"2\n"]}, [], b"mark")
+    assert (spool.waiting.messages, spool.waiting.bytes, spool.lookups_with_messages, spool.read_marks()) == (
+        1,
+        2,
+        ["a"],
+        [],
+    )
     spool._database.execute("PRAGMA max_page_count = 1000000")
-    spool.append({"b": [b"2\n"]}, [], b"")
+    spool.append_and_count_dropped({"b": [b"2\n"]}, [], b"")
     assert spool.waiting.messages == 2
     spool.close()
 
@@ -137,18 +147,18 @@ def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
 def test_a_failing_commit_never_hides_the_waiting_messages(tmp_path: Path, max_bytes: int) -> None:
     """While messages cannot be stored, the counters still contain the messages that wait, so that they are sent."""
     spool = open_spool(tmp_path, max_bytes=max_bytes)
-    spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"")
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
     spool._database.execute(f"PRAGMA max_page_count = {pages}")
     seen = []
 
     def record_counters() -> None:
-        seen.append((set(spool.lookups), spool.waiting.messages >= 3))
+        seen.append((set(spool.lookups_with_messages), spool.waiting.messages >= 3))
 
     # SQLite calls the function after each step of its virtual machine, as another thread can read between the steps.
     spool._database.set_progress_handler(record_counters, 1)
     with pytest.raises((SpoolFullError, sqlite3.OperationalError), match="full"):
-        spool.append({"a": [b"x" * 100_000]}, [], b"")
+        spool.append_and_count_dropped({"a": [b"x" * 100_000]}, [], b"")
     record_counters()
     assert [each for each in seen if each != ({"a", "b"}, True)] == []
     spool.close()
@@ -157,13 +167,13 @@ def test_a_failing_commit_never_hides_the_waiting_messages(tmp_path: Path, max_b
 def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     """Messages that the service rejects are stored separately, with the reason."""
     spool = open_spool(tmp_path)
-    spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
-    spool.append({"a": [b"3\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
+    spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
     batch = read_batch(spool, "a")
-    spool.append({"a": [b"4\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"4\n"]}, [], b"")
     spool.reject_messages(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
     assert b"".join(read_batch(spool, "a").blocks) == b"1\n3\n4\n"
-    assert [each for _, each in spool.read_rejected(9)] == [
+    assert [each for _, each in spool.list_newest_rejected(9)] == [
         Rejected("", "a", "service", "Why.", b"2\n"),
         Rejected("t/1", None, "not_json", "No.", b"\xff"),
     ]
@@ -173,23 +183,23 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
 def test_a_batch_can_be_smaller_than_a_block(tmp_path: Path) -> None:
     """A batch of limited size takes the first messages of a block; the others stay in the spool in their order."""
     spool = open_spool(tmp_path)
-    spool.append({"a": [b"1\n", b"22\n", b"3\n", b"4444\n", b"5\n"]}, [], b"")
-    spool.append({"a": [b"6\n"], "b": [b"7\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"1\n", b"22\n", b"3\n", b"4444\n", b"5\n"]}, [], b"")
+    spool.append_and_count_dropped({"a": [b"6\n"], "b": [b"7\n"]}, [], b"")
     taken = []
-    while (batch := spool.read("a", 5)) is not None:
+    while (batch := spool.find_next_batch("a", 5)) is not None:
         assert batch.size == sum(map(len, batch.lines))
         taken.append((batch.lines, batch.messages))
-        spool.remove(batch)
+        spool.remove_batch(batch)
     assert taken == [([b"1\n", b"22\n"], 2), ([b"3\n"], 1), ([b"4444\n"], 1), ([b"5\n", b"6\n"], 2)]
-    assert (spool.lookups, spool.waiting.messages, spool.waiting.bytes) == (["b"], 1, 2)
+    assert (spool.lookups_with_messages, spool.waiting.messages, spool.waiting.bytes) == (["b"], 1, 2)
     spool.close()
 
 
 def test_rejecting_messages_of_a_smaller_batch_keeps_the_rest_of_its_block(tmp_path: Path) -> None:
     """If a message of a batch is rejected that ends within a block, the rest of the block stays in its order."""
     spool = open_spool(tmp_path)
-    spool.append({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
-    batch = spool.read("a", 4)
+    spool.append_and_count_dropped({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
+    batch = spool.find_next_batch("a", 4)
     assert batch is not None
     spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
     assert read_batch(spool, "a").lines == [b"2\n", b"3\n", b"4\n"]
@@ -200,14 +210,14 @@ def test_rejecting_messages_of_a_smaller_batch_keeps_the_rest_of_its_block(tmp_p
 def test_messages_that_were_deleted_to_make_room_do_not_return(tmp_path: Path, *, is_rejected: bool) -> None:
     """If a block is deleted to make room while a part of it is sent, its other messages are not stored again."""
     spool = open_spool(tmp_path, max_bytes=10, when_full=DROP_OLDEST)
-    spool.append({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
-    batch = spool.read("a", 4)
+    spool.append_and_count_dropped({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
+    batch = spool.find_next_batch("a", 4)
     assert batch is not None
-    assert spool.append({"a": [b"5\n"] * 5}, [], b"") == 4
+    assert spool.append_and_count_dropped({"a": [b"5\n"] * 5}, [], b"") == 4
     if is_rejected:
         spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
     else:
-        spool.remove(batch)
+        spool.remove_batch(batch)
     assert (read_batch(spool, "a").lines, spool.waiting.bytes) == ([b"5\n"] * 5, 10)
     spool.close()
 
@@ -216,8 +226,8 @@ def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) ->
     """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
     spool = open_spool(tmp_path)
     for number in range(10):
-        spool.append({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
-    assert [each.address for _, each in spool.read_rejected(99)] == ["9", "8"]
+        spool.append_and_count_dropped({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
+    assert [each.address for _, each in spool.list_newest_rejected(99)] == ["9", "8"]
     spool.close()
 
 
@@ -225,9 +235,9 @@ def test_the_spool_file_shrinks_after_an_outage(tmp_path: Path) -> None:
     """After the messages of an outage have been sent, the spool file becomes smaller again."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):
-        spool.append({"a": [b"x" * 2**20]}, [], b"")
-    while (batch := spool.read("a")) is not None:
-        spool.remove(batch)
+        spool.append_and_count_dropped({"a": [b"x" * 2**20]}, [], b"")
+    while (batch := spool.find_next_batch("a")) is not None:
+        spool.remove_batch(batch)
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
     spool.close()
     assert pages < 4_000

@@ -71,7 +71,7 @@ async def test_the_gateway_connects_with_a_client_certificate(secured_brokers: S
     """The gateway connects with a client certificate; a metric contains the expiry of this certificate."""
     settings = build_settings(tmp_path, secured_brokers.good.port, "tls", tls=secured_brokers.client)
     async with open_gateway(settings, FakeService()) as metrics:
-        assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_text()
+        assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_prometheus_text()
 
 
 async def test_the_error_names_an_expired_certificate_of_the_broker(

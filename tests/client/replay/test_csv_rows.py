@@ -33,7 +33,7 @@ def test_csv_rows_become_messages(tmp_path: Path) -> None:
         "2026-01-05T09:00:00+01:00;007;;a b;1e5\n"
     )
     file = CsvFile(_write_file(tmp_path, text), RIG, ";", "ts", UTC, "rig-1")
-    rows = [json.loads(row.message, parse_float=Decimal) for row in file.read_rows()]
+    rows = [json.loads(row.message, parse_float=Decimal) for row in file.iterate_rows()]
     usual = {"deviceId": "rig-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     for row in rows:
         row.pop("messageId")
@@ -62,20 +62,20 @@ def test_local_times_without_a_certain_instant_are_rejected(tmp_path: Path, time
     """A local time that a change of clocks skips or repeats is rejected with its row, as in an import."""
     file = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{time},1\n"), RIG, zone=ZoneInfo(zone))
     with pytest.raises(FileError, match=f"row 2: '{time}' is not a valid time: .*{message}"):
-        list(file.read_rows())
+        list(file.iterate_rows())
 
 
 def test_local_times_around_a_change_of_clocks_are_converted(tmp_path: Path) -> None:
     """Local times next to a change of clocks, and times with an offset within it, are converted to UTC."""
     times = ["01:59:59", "02:10:00+02:00", "02:10:00+01:00", "03:00:00"]
     text = "timestamp,a\n" + "".join(f"2025-10-26T{time},1\n" for time in times)
-    rows = CsvFile(_write_file(tmp_path, text), RIG, zone=ZoneInfo("Europe/Berlin")).read_rows()
+    rows = CsvFile(_write_file(tmp_path, text), RIG, zone=ZoneInfo("Europe/Berlin")).iterate_rows()
     assert [f"{row.moment:%dT%H:%M:%S}" for row in rows] == ["25T23:59:59", "26T00:10:00", "26T01:10:00", "26T02:00:00"]
 
 
 def test_message_ids_of_a_replay_equal_those_of_an_import(tmp_path: Path) -> None:
     """A row has the same message id in a replay and in an import, so that it is stored once if both send it."""
-    (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
+    (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").iterate_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content_id == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
 
@@ -97,13 +97,13 @@ def test_any_csv_cell_becomes_a_json_value(tmp_path_factory: pytest.TempPathFact
     quoted = cell.replace('"', '""')
     path = _write_file(tmp_path_factory.getbasetemp(), "")
     path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
-    (row,) = CsvFile(path, RIG).read_rows()
+    (row,) = CsvFile(path, RIG).iterate_rows()
     value = json.loads(row.message, parse_float=str, parse_int=str).get("v")
     assert value == (cell if cell.strip() else None) or value == cell.strip()
 
 
 def _read_message_ids(path: Path, **options: Any) -> list[str]:
-    rows = CsvFile(path, **{"target": RIG, **options}).read_rows()
+    rows = CsvFile(path, **{"target": RIG, **options}).iterate_rows()
     return [json.loads(row.message)["messageId"] for row in rows]
 
 
@@ -133,7 +133,7 @@ def test_repeated_csv_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
     rows = RepeatFilter()
-    left = list(rows.iterate_unique_rows([*one.read_rows(), *two.read_rows(), *own.read_rows()]))
+    left = list(rows.iterate_unique_rows([*one.iterate_rows(), *two.iterate_rows(), *own.iterate_rows()]))
     assert (rows.read, rows.repeated, len(left)) == (8, 3, 5)
 
 
@@ -141,7 +141,7 @@ def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
     """Two rows with the same messageId but different content are rejected."""
     file = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
     with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
-        list(RepeatFilter().iterate_unique_rows(file.read_rows()))
+        list(RepeatFilter().iterate_unique_rows(file.iterate_rows()))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_invalid_csv_file_is_rejected_with_the_position(
 ) -> None:
     """An invalid file is rejected with the column or row of the error."""
     with pytest.raises(FileError, match=message):
-        list(CsvFile(_write_file(tmp_path, text), RIG, **file).read_rows())
+        list(CsvFile(_write_file(tmp_path, text), RIG, **file).iterate_rows())
 
 
 @given(st.lists(st.sampled_from([f"{TIME},", TIME, '"', '""', "x", ",", "\n"]), max_size=25))
@@ -206,7 +206,7 @@ def test_a_replay_and_an_import_read_the_same_rows(
     text = "time,x\n" + "".join(parts)
     path = _write_file(tmp_path_factory.getbasetemp(), text)
     try:
-        rows = list(CsvFile(path, ReplayTarget("pump"), time_column="time").read_rows())
+        rows = list(CsvFile(path, ReplayTarget("pump"), time_column="time").iterate_rows())
         replayed: list[str] | None = [row.content_id for row in rows]
     except FileError:
         replayed = None
@@ -218,17 +218,19 @@ def test_a_replay_and_an_import_read_the_same_rows(
 def test_an_unreadable_file_is_rejected_with_its_name(tmp_path: Path) -> None:
     """An unreadable file is rejected with its name."""
     with pytest.raises(FileError, match="must be a regular file"):
-        list(CsvFile(tmp_path, RIG).read_rows())
+        list(CsvFile(tmp_path, RIG).iterate_rows())
     with pytest.raises(FileError, match="No such file"):
-        list(CsvFile(tmp_path / "nothing.csv", RIG).read_rows())
+        list(CsvFile(tmp_path / "nothing.csv", RIG).iterate_rows())
     (tmp_path / "latin.csv").write_bytes(b"a\n\xe9\n")
     with pytest.raises(FileError, match="the text is not UTF-8"):
-        list(CsvFile(tmp_path / "latin.csv", RIG).read_rows())
+        list(CsvFile(tmp_path / "latin.csv", RIG).iterate_rows())
 
 
 def test_csv_id_columns_have_priority_over_options(tmp_path: Path) -> None:
     """The CSV columns messageId and deviceId have priority over the options of the command line."""
-    (row,) = CsvFile(_write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
+    (row,) = CsvFile(
+        _write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d"
+    ).iterate_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -251,7 +253,7 @@ def test_row_metadata_is_at_the_pointers_of_the_connection(
     }
     target = _build_target(**source)
     path = _write_file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
-    (row,) = CsvFile(path, target, time_column="t").read_rows()
+    (row,) = CsvFile(path, target, time_column="t").iterate_rows()
     (message,) = parse_messages(json.loads(row.message), layout_from_source(Source.model_validate(source)))
     assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content_id, "d")
     assert json.loads(message.payload) == {"head": {}, "x": 1}
@@ -262,8 +264,8 @@ def test_columns_at_a_pointer_of_the_connection_are_rejected(tmp_path: Path) -> 
     path = _write_file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _build_target(timestampPointer="/ts")
     with pytest.raises(FileError, match="the column 'ts' would not be stored as data"):
-        list(CsvFile(path, target).read_rows())
-    (row,) = CsvFile(path, target, time_column="ts").read_rows()
+        list(CsvFile(path, target).iterate_rows())
+    (row,) = CsvFile(path, target, time_column="ts").iterate_rows()
     assert json.loads(row.message)["timestamp"] == TIME
 
 
@@ -285,6 +287,6 @@ def test_a_connection_with_overlapping_pointers_is_rejected(source: dict[str, st
 def test_a_device_id_without_a_device_pointer_is_rejected(tmp_path: Path) -> None:
     """A device id is rejected if the connection has no pointer for devices."""
     path, target = _write_file(tmp_path, _build_number_rows(1)), _build_target(deviceIdPointer="")
-    assert len(list(CsvFile(path, target).read_rows())) == 1
+    assert len(list(CsvFile(path, target).iterate_rows())) == 1
     with pytest.raises(FileError, match="no deviceIdPointer"):
-        list(CsvFile(path, target, device="d").read_rows())
+        list(CsvFile(path, target, device="d").iterate_rows())

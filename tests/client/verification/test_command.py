@@ -73,7 +73,7 @@ def test_the_verifier_imports_only_three_libraries(tmp_path: Path) -> None:
 
 async def test_the_verifier_requires_only_two_libraries(ledger: Ledger, tmp_path: Path) -> None:
     """The provenance package verifies an export in a folder with only two libraries."""
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
     (tmp_path / "key").write_text(str(await ledger.checkpoints.load_verifier_key()))
@@ -310,7 +310,7 @@ async def fetch_and_verify_commands(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
     """Download a chain with its newest checkpoint; return the download command and the verification command."""
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
     monkeypatch.setenv("OI_TOKEN", TOKEN)
@@ -404,7 +404,7 @@ async def test_a_saved_checkpoint_is_replaced_only_by_a_newer_checkpoint(
 
 async def serve_chain(ledger: Ledger) -> None:
     """Let the fake service return the chain PLATFORM of a ledger with its newest checkpoint."""
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     _Service.note = made.note.decode()
     exported = (await export_records(ledger.store, PLATFORM, Filters())).to_json_array()

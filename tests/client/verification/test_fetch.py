@@ -9,7 +9,14 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import ProxyHandler
 
 import pytest
-from oi.verification.fetch import MAX_ATTEMPTS, MAX_WAIT_SECONDS, PAGE, FetchError, _get_opener, fetch_chain
+from oi.verification.fetch import (
+    MAX_ATTEMPTS,
+    MAX_WAIT_SECONDS,
+    PAGE,
+    FetchError,
+    _get_opener,
+    download_chain_and_checkpoint,
+)
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from tests.unit.shared.backends.test_outbound_http import create_certificate
@@ -89,7 +96,7 @@ def chain() -> Iterator[GrowingChain]:
 
 def fetch_sequences(chain: GrowingChain, output: Path) -> list[int]:
     """Download the chain; return the sequence numbers of the records in the export."""
-    fetch_chain(chain.address, get_jwt, "AccessControl", "", output)
+    download_chain_and_checkpoint(chain.address, get_jwt, "AccessControl", "", output)
     return [int(record["RecordID"]) for record in json.loads(output.read_text())]
 
 
@@ -167,7 +174,7 @@ def test_a_permanent_failure_ends_the_download(
     """The download ends after five attempts of a request, after a long `Retry-After`, and after every other error."""
     chain.failures = list(failures)
     with pytest.raises(FetchError) as failed:
-        fetch_chain(chain.address, get_jwt, "AccessControl", "", tmp_path / "export.json")
+        download_chain_and_checkpoint(chain.address, get_jwt, "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, len(pauses), chain.failures) == (exit_status, attempts - 1, [])
     assert not (tmp_path / "export.json").exists()
 
@@ -182,13 +189,13 @@ def test_each_request_of_a_download_gets_a_valid_token(chain: GrowingChain, tmp_
         issued.append(is_rejected)
         return str(len(issued))
 
-    fetch_chain(chain.address, issue_token, "AccessControl", "", tmp_path / "export.json")
+    download_chain_and_checkpoint(chain.address, issue_token, "AccessControl", "", tmp_path / "export.json")
     assert chain.tokens == [str(number) for number in range(1, len(issued) + 1)]
     assert [number for number, is_rejected in enumerate(issued, 1) if is_rejected] == [4]
     chain.ended = {"jwt"}
     chain.tokens.clear()
     with pytest.raises(FetchError, match="401"):
-        fetch_chain(chain.address, get_jwt, "AccessControl", "", tmp_path / "other.json")
+        download_chain_and_checkpoint(chain.address, get_jwt, "AccessControl", "", tmp_path / "other.json")
     assert chain.tokens == ["jwt"]
 
 
@@ -196,7 +203,7 @@ def test_each_request_of_a_download_gets_a_valid_token(chain: GrowingChain, tmp_
 def test_the_token_is_sent_only_to_a_protected_address(tmp_path: Path, pauses: list[float], url: str) -> None:
     """The download ends as wrong usage for http to another computer and for a password in the address."""
     with pytest.raises(FetchError, match=r"must begin with https|user name or a password") as failed:
-        fetch_chain(url, get_jwt, "AccessControl", "", tmp_path / "export.json")
+        download_chain_and_checkpoint(url, get_jwt, "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (2, False, [])
 
 
@@ -226,7 +233,9 @@ def test_a_download_uses_the_http_proxy_of_the_environment(
     assert proxies == [{"https": "http://proxy.example:3128"}]
     monkeypatch.setenv(variable, "socks5://user:secret@proxy.example")
     with pytest.raises(FetchError, match="cannot use a SOCKS proxy") as failed:
-        fetch_chain("https://plant.example", lambda _: "jwt", "AccessControl", "", tmp_path / "export.json")
+        download_chain_and_checkpoint(
+            "https://plant.example", lambda _: "jwt", "AccessControl", "", tmp_path / "export.json"
+        )
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (3, False, [])
 
 
@@ -237,7 +246,7 @@ def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, 
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         with pytest.raises(FetchError, match="certificate verify failed") as failed:
-            fetch_chain(
+            download_chain_and_checkpoint(
                 f"https://127.0.0.1:{server.server_port}", get_jwt, "AccessControl", "", tmp_path / "export.json"
             )
         server.shutdown()
@@ -256,7 +265,7 @@ def test_two_downloads_to_one_file_do_not_mix(chain: GrowingChain, tmp_path: Pat
             is_second_started = True
             chain.failures = [(404, ""), (403, "")]
             with pytest.raises(FetchError):
-                fetch_chain(chain.address, get_jwt, "AccessControl", "", output)
+                download_chain_and_checkpoint(chain.address, get_jwt, "AccessControl", "", output)
         return reply(path)
 
     chain.count = chain.end = 2 * PAGE

@@ -13,16 +13,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from oi.verification.command import main
-from oi.verification.key_sets import parse_keys
-from oi.verification.notes import NoteError, VerifierKey, open_checkpoint_with_keys
-from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record
+from oi.verification.key_sets import parse_verifier_keys
+from oi.verification.notes import NoteError, VerifierKey, verify_and_parse_checkpoint
+from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record_by_receipt
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 RECEIPTS = json.loads((VECTORS / "receipts.json").read_text(encoding="utf-8"))
 CHAIN = json.loads((VECTORS / "proofs.json").read_text(encoding="utf-8"))
 RECORDS = CHAIN["records"]
 LINE, KEY_SET, JWKS = CHAIN["verifierKey"], bytes.fromhex(RECEIPTS["coseKeySet"]), RECEIPTS["jwks"]
-KEYS = parse_keys(KEY_SET)
+KEYS = parse_verifier_keys(KEY_SET)
 SECOND = next(each for each in RECEIPTS["inclusion"] if (each["sequence"], each["size"]) == (2, 5))
 GOOD = bytes.fromhex(SECOND["receipt"])
 
@@ -31,7 +31,7 @@ def test_all_receipts_of_the_vectors_are_valid() -> None:
     """Each receipt in the test vectors is valid for its record, and names its record, size, issuer and chain."""
     for each in RECEIPTS["inclusion"]:
         receipt = parse_receipt(bytes.fromhex(each["receipt"]))
-        verify_record(receipt, RECORDS[each["sequence"] - 1], KEYS)
+        verify_record_by_receipt(receipt, RECORDS[each["sequence"] - 1], KEYS)
         assert (receipt.record_id, receipt.size) == (f"{each['sequence']:012d}", each["size"])
         assert (receipt.issuer, receipt.subject) == (RECEIPTS["issuer"], CHAIN["checkpoints"][0]["origin"])
 
@@ -41,7 +41,7 @@ def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> N
     """Each malformed or forged receipt in the test vectors is rejected with a reason."""
     [record] = [each for each in RECORDS if each["Hash"] == case["hash"]]
     with pytest.raises(ReceiptError):
-        verify_record(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
+        verify_record_by_receipt(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
 
 
 def encode_receipt(proof: Any, *, copies: int = 1) -> bytes:
@@ -73,7 +73,7 @@ def encode_receipt(proof: Any, *, copies: int = 1) -> bytes:
 def test_errors_about_malformed_receipts_state_the_rule(content: bytes, reason: str) -> None:
     """The error about a malformed receipt states the broken rule."""
     with pytest.raises(ReceiptError, match=reason):
-        verify_record(parse_receipt(content), RECORDS[1], KEYS)
+        verify_record_by_receipt(parse_receipt(content), RECORDS[1], KEYS)
 
 
 def test_a_receipt_is_rejected_for_a_changed_or_different_record() -> None:
@@ -86,7 +86,7 @@ def test_a_receipt_is_rejected_for_a_changed_or_different_record() -> None:
         (RECORDS[2], "not for 000000000003"),
     ):
         with pytest.raises(ReceiptError, match=reason):
-            verify_record(receipt, changed, KEYS)
+            verify_record_by_receipt(receipt, changed, KEYS)
 
 
 def test_an_error_about_an_unknown_key_contains_its_id() -> None:
@@ -95,22 +95,22 @@ def test_an_error_about_an_unknown_key_contains_its_id() -> None:
     A key whose id does not match its coordinates is rejected.
     """
     with pytest.raises(UnknownKeyError, match=KEYS[0].key_id.hex()):
-        verify_record(parse_receipt(GOOD), RECORDS[1], [])
+        verify_record_by_receipt(parse_receipt(GOOD), RECORDS[1], [])
     [key] = cbor2.loads(KEY_SET)
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key().public_numbers()
     forged = {**key, -2: other.x.to_bytes(32), -3: other.y.to_bytes(32)}
     with pytest.raises(ValueError, match="does not match"):
-        parse_keys(cbor2.dumps([forged]))
+        parse_verifier_keys(cbor2.dumps([forged]))
 
 
 def test_the_three_key_formats_give_the_same_key() -> None:
     """A key as a text line, a COSE_KeySet and a JWK set is read as the same key."""
     for content in (LINE.encode(), f"{LINE}\n{LINE}\n".encode(), KEY_SET, json.dumps(JWKS).encode()):
-        assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}
+        assert {key.spki for key in parse_verifier_keys(content)} == {VerifierKey.parse(LINE).spki}
     newest = CHAIN["checkpoints"][-1]
     note = newest["signedNote"].encode()
     chain = (CHAIN["workspace"], CHAIN["target"], CHAIN["scopeKey"])
-    opened = open_checkpoint_with_keys(note, KEYS, *chain)
+    opened = verify_and_parse_checkpoint(note, KEYS, *chain)
     assert (opened.content.size, opened.unknown_key) == (newest["size"], "")
 
 
@@ -137,7 +137,7 @@ def change_cose(changes: dict[int, Any]) -> bytes:
 def test_receipt_keys_with_wrong_properties_are_rejected(content: bytes) -> None:
     """A key with another curve, type or algorithm, or with a wrong id, is rejected."""
     with pytest.raises(ValueError, match=r"\w"):
-        parse_keys(content)
+        parse_verifier_keys(content)
 
 
 def run_command(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *options: str) -> int:
@@ -238,9 +238,9 @@ def test_a_key_of_another_workspace_verifies_no_checkpoint() -> None:
     renamed = note.replace(line, f"\u2014 {foreign.name} ")
     for signed, keys in ((note, [foreign]), (renamed, [foreign]), (renamed, [foreign, key]), (renamed, KEYS)):
         with pytest.raises(NoteError, match="not signed by a trusted key of oi-provenance/plant-a"):
-            open_checkpoint_with_keys(signed.encode(), keys, *chain)
+            verify_and_parse_checkpoint(signed.encode(), keys, *chain)
     for signed, keys in ((note, [foreign, key]), (note + renamed.splitlines()[-1] + "\n", [key])):
-        assert open_checkpoint_with_keys(signed.encode(), keys, *chain).signers == [key]
+        assert verify_and_parse_checkpoint(signed.encode(), keys, *chain).signers == [key]
 
 
 def test_the_receipt_command_cannot_decide_without_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,4 +276,4 @@ def test_jwk_coordinates_must_be_base64url_without_padding() -> None:
     x = base64.urlsafe_b64decode(JWKS["keys"][0]["x"] + "=")
     assert KEYS[0].parse_public_key().public_numbers().x == int.from_bytes(x)
     with pytest.raises(ValueError, match="coordinate"):
-        parse_keys(change_jwk(x="+" * 43))
+        parse_verifier_keys(change_jwk(x="+" * 43))

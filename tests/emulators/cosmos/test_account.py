@@ -195,22 +195,22 @@ async def test_the_sdk_repeats_a_slow_read_in_the_second_region() -> None:
 def test_without_request_units_a_request_gets_429_with_a_delay() -> None:
     """If no request units are left, a request gets 429 with the time after which requests are accepted."""
     budget = ThroughputBudget(10)
-    budget.check_remaining_units(100.0)
-    budget.spend_units(25)
+    budget.require_request_units(100.0)
+    budget.spend_request_units(25)
     with pytest.raises(CosmosError) as refused:
-        budget.check_remaining_units(100.5)
+        budget.require_request_units(100.5)
     assert (refused.value.status, refused.value.substatus, refused.value.retry_after_ms) == (429, 3200, 1001)
-    budget.check_remaining_units(101.501)
+    budget.require_request_units(101.501)
 
 
 def test_an_idle_container_saves_at_most_the_units_of_one_second() -> None:
     """An idle container saves at most the unused request units of one second."""
     budget = ThroughputBudget(10)
-    budget.check_remaining_units(0.0)
-    budget.check_remaining_units(1000.0)
-    budget.spend_units(10)
+    budget.require_request_units(0.0)
+    budget.require_request_units(1000.0)
+    budget.spend_request_units(10)
     with pytest.raises(CosmosError):
-        budget.check_remaining_units(1000.0)
+        budget.require_request_units(1000.0)
 
 
 async def test_a_container_beyond_its_throughput_replies_429() -> None:

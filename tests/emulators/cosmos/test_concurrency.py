@@ -86,7 +86,7 @@ async def test_a_chain_has_no_gaps_despite_faults_of_every_kind(
     """If faults of every kind are injected, each record is stored once, and the numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     faults = build_random_faults(0.4, SEED, lambda request: request.operation == "batch")
-    server.faults.add(*faults)
+    server.faults.add_all(faults)
     options: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
     async with CosmosClient(server.endpoint, server.key, **options) as client:
         plain = client.get_database_client("plant").get_container_client(container.id)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulators.cosmos import CosmosServer
-from emulators.cosmos.partition_keys import hash_partition_key, key_from_document
+from emulators.cosmos.partition_keys import hash_partition_key, partition_key_from_document
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.text(max_size=60)
@@ -22,7 +22,7 @@ SCALARS = st.one_of(
 def test_the_partition_key_hash_equals_that_of_the_sdk(values: list[Any]) -> None:
     """The emulator and the SDK compute the same hash of a partition key."""
     paths = [f"/k{index}" for index in range(len(values))]
-    key = key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)
+    key = partition_key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)
     theirs = PartitionKey(paths, kind="MultiHash")._get_effective_partition_key_string(values)
     assert hash_partition_key(key) == theirs
 

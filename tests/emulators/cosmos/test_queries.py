@@ -198,8 +198,8 @@ async def test_unsupported_cosmos_queries_are_rejected(filled_container: Contain
 
 async def test_partial_and_empty_pages_lose_no_items(server: CosmosServer, filled_container: ContainerProxy) -> None:
     """A query returns all items even if the server returns partial and empty pages."""
-    server.faults.add(
-        InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
+    server.faults.add_all(
+        [InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)]
     )
     found = await _query_all_items(
         filled_container, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10

@@ -16,8 +16,8 @@ def build_sort_index() -> SortIndex:
 def test_items_are_sorted_by_type_value_and_order_of_creation() -> None:
     """Items are sorted by type, value and order of creation; descending order is exactly the reverse."""
     index = build_sort_index()
-    assert list(index.iterate_item_numbers_after(None, descending=False)) == [5, 4, 2, 6, 3, 1]
-    assert list(index.iterate_item_numbers_after(None, descending=True)) == [1, 3, 6, 2, 4, 5]
+    assert list(index.iterate_creation_numbers_after(None, descending=False)) == [5, 4, 2, 6, 3, 1]
+    assert list(index.iterate_creation_numbers_after(None, descending=True)) == [1, 3, 6, 2, 4, 5]
 
 
 def test_a_sorted_page_continues_after_a_removed_item() -> None:
@@ -25,5 +25,5 @@ def test_a_sorted_page_continues_after_a_removed_item() -> None:
     index = build_sort_index()
     last = build_sort_entry(3, 2)
     index.remove(2, DOCUMENTS[2])
-    assert list(index.iterate_item_numbers_after(last, descending=False)) == [6, 3, 1]
-    assert list(index.iterate_item_numbers_after(last, descending=True)) == [4, 5]
+    assert list(index.iterate_creation_numbers_after(last, descending=False)) == [6, 3, 1]
+    assert list(index.iterate_creation_numbers_after(last, descending=True)) == [4, 5]

@@ -41,11 +41,11 @@ def _build_request(*segments: str, body: bytes = b"", operation: str = "read_ite
 def test_database_container_and_item_are_read_from_the_path() -> None:
     """Database, container and item are read from the URL path; names that the path does not contain are None."""
     whole = _build_request("dbs", "d", "colls", "c", "docs", "i")
-    assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
+    assert (whole.database_name_or_rid, whole.container_name_or_rid, whole.item_id) == ("d", "c", "i")
     short = _build_request("dbs", "d", "colls")
-    assert (short.database, short.container, short.item) == ("d", None, None)
+    assert (short.database_name_or_rid, short.container_name_or_rid, short.item_id) == ("d", None, None)
     other = _build_request("offers", "o", "x", "y", "z", "i")
-    assert (other.database, other.container, other.item) == (None, None, None)
+    assert (other.database_name_or_rid, other.container_name_or_rid, other.item_id) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_header_flags_ignore_letter_case() -> None:
 
 def test_a_body_that_is_not_json_is_rejected() -> None:
     """The body is parsed as JSON; an invalid body gets 400."""
-    assert _build_request(body=b'{"a": 1}').json == {"a": 1}
+    assert _build_request(body=b'{"a": 1}').json_body == {"a": 1}
     with pytest.raises(CosmosError, match="not valid JSON") as caught:
-        _ = _build_request(body=b"{").json
+        _ = _build_request(body=b"{").json_body
     assert caught.value.status == 400
 
 

@@ -13,7 +13,7 @@ from emulators.durable.engine import DurableEngine, DurableSettings
 from emulators.durable.events import build_history_document, build_status_document
 from emulators.durable.management import Management
 from emulators.durable.ports import FunctionCallError
-from emulators.durable.records import NewInstance, create_id
+from emulators.durable.records import NewInstance, create_random_id
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.shutdown import ShutdownSignal
@@ -31,7 +31,7 @@ class ManualClock:
         """Return the current time."""
         return self._now
 
-    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  the clock wakes the engine
+    async def wait_until_due_or_woken(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  the clock wakes the engine
         """Wait until the event is set or the clock reaches the due time."""
         self._wakes.add(wake)
         await wake.wait()
@@ -118,11 +118,11 @@ class EngineHarness:
     async def start_orchestration(self, name: str, input_value: object = None, instance: str = "one") -> bool:
         """Start an orchestration; its input is JSON text within JSON, as the SDK's client sends it."""
         text = None if input_value is None else json.dumps(json.dumps(input_value))
-        return await self.management.start_instance(NewInstance(instance, create_id(), name, None, text))
+        return await self.management.try_start_instance(NewInstance(instance, create_random_id(), name, None, text))
 
     async def raise_event(self, name: str, data: object, instance: str = "one") -> None:
         """Raise an event with JSON data, as an HTTP client does."""
-        await self.management.raise_event(instance, name, json.dumps(data))
+        await self.management.raise_event_and_find_previous_status(instance, name, json.dumps(data))
 
     async def read_status(self, instance: str = "one") -> dict[str, Any]:
         """Return the JSON status of an orchestration instance."""

@@ -13,7 +13,7 @@ import pytest
 from emulators.durable import turns
 from emulators.durable.engine import DurableSettings
 from emulators.durable.management import InstanceFilter
-from emulators.durable.management_urls import load_system_key
+from emulators.durable.management_urls import load_or_create_system_key
 from tests.emulators.durable.engine_harness import EngineHarness
 from tests.emulators.durable.hosts import DurableHost
 
@@ -81,7 +81,7 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
 
     await harness.start_orchestration("start_many_activities")
     await begun.wait()
-    await harness.management.terminate("one", json.dumps("enough"))
+    await harness.management.terminate_and_find_previous_status("one", json.dumps("enough"))
     gate.set()
     assert (await harness.wait_for_end())["runtimeStatus"] == "Terminated"
     await harness.start_orchestration("start_many_activities", instance="two")
@@ -105,7 +105,7 @@ async def test_a_terminated_sub_orchestration_fails_its_caller(harness: EngineHa
     await harness.wait_for_replays(2)
 
     async def is_terminated() -> bool:
-        return await harness.management.terminate("child", json.dumps("enough")) is not None
+        return await harness.management.terminate_and_find_previous_status("child", json.dumps("enough")) is not None
 
     await harness.wait_until(is_terminated)
     assert "enough" in (await harness.wait_for_end())["output"]
@@ -200,9 +200,9 @@ def test_an_empty_file_of_the_system_key_gets_a_new_key(tmp_path: Path) -> None:
     """If a crash left the key file empty, the next start writes a key into it."""
     path = tmp_path / "durable.key"
     path.touch()
-    key = load_system_key(path)
+    key = load_or_create_system_key(path)
     assert len(key) > 40
-    assert load_system_key(path) == key
+    assert load_or_create_system_key(path) == key
 
 
 async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: EngineHarness) -> None:
@@ -223,6 +223,6 @@ async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: Eng
     await harness.start_orchestration("end_at_once", instance="recent")
     await harness.wait_for_end("recent")
     created_to = harness.clock.now() - timedelta(days=7)
-    assert await harness.management.purge_matching_instances(InstanceFilter(created_to=created_to)) == 1
+    assert await harness.management.purge_and_count_matching_instances(InstanceFilter(created_to=created_to)) == 1
     found = [await harness.management.find_instance(each) for each in ("old", "running", "recent")]
     assert [each is not None for each in found] == [False, True, True]

@@ -4,7 +4,7 @@ import json
 import stat
 from pathlib import Path
 
-from emulators.durable.management_urls import ManagementUrls, load_system_key
+from emulators.durable.management_urls import ManagementUrls, load_or_create_system_key
 
 URLS = ManagementUrls("http://127.0.0.1:7071", "Hub", "secret")
 
@@ -20,7 +20,7 @@ def test_each_management_url_contains_instance_hub_and_key() -> None:
 
 def test_the_client_binding_has_the_property_names_of_the_sdk() -> None:
     """The client binding has the property names of the SDK, and a placeholder for the instance id."""
-    binding = json.loads(URLS.build_client_binding())
+    binding = json.loads(URLS.build_client_binding_text())
     assert binding["taskHubName"] == "Hub"
     assert binding["managementUrls"]["id"] == "INSTANCEID"
     assert binding["rpcBaseUrl"] == "http://127.0.0.1:7071/runtime/webhooks/durabletask/rpc/secret/"
@@ -29,8 +29,8 @@ def test_the_client_binding_has_the_property_names_of_the_sdk() -> None:
 def test_the_system_key_survives_a_restart(tmp_path: Path) -> None:
     """The key stays the same after a restart; only the file's owner can read it; an empty key file gets a new key."""
     path = tmp_path / "key"
-    key = load_system_key(path)
-    assert load_system_key(path) == key
+    key = load_or_create_system_key(path)
+    assert load_or_create_system_key(path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("", encoding="ascii")
-    assert load_system_key(path) not in {"", key}
+    assert load_or_create_system_key(path) not in {"", key}

@@ -28,7 +28,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 def _insert_running_instance(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
-    return rows.start_instance(connection, NewInstance(name, run, "Main", "1.0", "5", parent), AT)
+    return rows.try_start_instance(connection, NewInstance(name, run, "Main", "1.0", "5", parent), AT)
 
 
 def _end_instance(
@@ -115,7 +115,7 @@ def test_an_ended_caller_receives_no_message_of_its_sub_orchestration(connection
 def test_a_message_is_stored_with_its_name_and_due_time(connection: sqlite3.Connection) -> None:
     """A message is stored with its name and its delivery time."""
     _insert_running_instance(connection, "i", "run")
-    rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, name="1")
+    rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, event_name_or_timer_id="1")
     query = "SELECT name, due, event FROM messages WHERE kind = 'timer'"
     [(name, due, event)] = connection.execute(query).fetchall()
     assert (name, datetime.fromisoformat(due), json.loads(event)) == ("1", LATER, {"TimerId": 1})

@@ -32,7 +32,7 @@ def main() -> None:
     patch_translator_library()
     install_sql_length_check()
     for extension in EXTENSIONS:
-        extension.install_extension()
+        extension.install_into_translator()
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
     create_functions_and_macros(connection)

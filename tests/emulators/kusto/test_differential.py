@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scripts.kql_known_differences import is_column_difference_known, is_rejection_known
-from scripts.kql_language import ROOT, read_kql_names
+from scripts.kql_language import ROOT, read_kql_names_by_kind
 from tests.emulators.kusto.kql_generator import TABLE, QueryGenerator
 from tests.node_suites import running
 
@@ -93,9 +93,10 @@ def list_shared_symbols() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the functions and aggregates that both the engine and the language service support."""
     code = (
         "import json; from scripts.kql_language import *; patch_translator_and_install_extensions(); "
-        "print(json.dumps({kind: sorted(names) for kind, names in find_supported_names(read_kql_names()).items()}))"
+        "supported = find_supported_names(read_kql_names_by_kind()); "
+        "print(json.dumps({kind: sorted(names) for kind, names in supported.items()}))"
     )
-    supported, language = json.loads(run_in_process(["-c", code])), read_kql_names()
+    supported, language = json.loads(run_in_process(["-c", code])), read_kql_names_by_kind()
     functions, aggregates = (
         [each for each in language[kind] if each["name"] in set(supported[kind]) - _RANDOM]
         for kind in ("functions", "aggregates")

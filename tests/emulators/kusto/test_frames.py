@@ -65,7 +65,7 @@ def test_reply_values_have_the_format_of_data_explorer(kind: str, value: Any, fo
 )
 def test_the_last_microsecond_of_a_day_becomes_its_last_tick(value: Any, formatted: Any) -> None:
     """If a client requests the ends of time periods, the last microsecond of a day becomes its last tick (100 ns)."""
-    encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
+    encoded = encode_rows([("c", "datetime")], [[value]], extend_ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[formatted]]
 
 

@@ -116,7 +116,7 @@ def test_new_events_are_ingested_and_their_offset_is_committed(installation: Ins
         endpoint.wait_for_statistics(build_processed_condition(number + 1))
     assert endpoint.query_rows("Telemetry | summarize count(), dcount(ConnectionLookup)") == [[5, 5]]
     reader = HubReader(installation.hub)
-    partitions = reader.list_partitions(IMPULSES_HUB)
+    partitions = reader.list_partition_ids(IMPULSES_HUB)
     endpoint.wait_for_statistics(
         lambda _: sum(reader.read_offset(IMPULSES_HUB, GROUP, each) for each in partitions) == 5
     )
@@ -271,7 +271,9 @@ def test_the_offset_of_an_old_event_hub_file_is_not_committed_to_a_new_file(inst
     endpoint.wait_for_statistics(build_processed_condition(1))
     installation.shut_down_emulator()
     reader = HubReader(installation.hub)
-    offsets = [reader.read_offset(IMPULSES_HUB, GROUP, partition) for partition in reader.list_partitions(IMPULSES_HUB)]
+    offsets = [
+        reader.read_offset(IMPULSES_HUB, GROUP, partition) for partition in reader.list_partition_ids(IMPULSES_HUB)
+    ]
     reader.close()
     assert sorted(offsets)[-2:] == [0, 1]
 

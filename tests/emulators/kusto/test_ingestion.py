@@ -48,7 +48,7 @@ def endpoint(folder: Path) -> Iterator[Endpoint]:
     end_process(running.process)
 
 
-def execute_command(endpoint: Endpoint, command: str) -> None:
+def execute_ingest_command(endpoint: Endpoint, command: str) -> None:
     """Execute a management command of the emulator."""
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         client.execute_mgmt("Telemetry", command)
@@ -58,7 +58,7 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     """Repeating ``.ingest`` with the same tag adds no rows; with another tag, the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
-        execute_command(endpoint, build_ingest_command(file, tag))
+        execute_ingest_command(endpoint, build_ingest_command(file, tag))
         assert endpoint.query_rows("Telemetry | count") == [[rows]]
     assert endpoint.query_rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
         ["2026-01-05T10:00:00.000000Z", 1.5]
@@ -85,7 +85,7 @@ def test_commands_other_than_ingest_and_unreadable_files_are_rejected(
     before = endpoint.query_rows("Telemetry | count")
     text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
     with pytest.raises(KustoServiceError):
-        execute_command(endpoint, text)
+        execute_ingest_command(endpoint, text)
     assert endpoint.query_rows("Telemetry | count") == before
 
 

@@ -98,7 +98,7 @@ def test_a_transaction_of_the_consumer_uses_memory(tmp_path: Path, monkeypatch: 
         seen.append(consumer.is_using_memory)
         return 0
 
-    monkeypatch.setattr(consumer._store, "append_events", record_use)
+    monkeypatch.setattr(consumer._store, "append_events_and_count_new_rows", record_use)
     monkeypatch.setattr(consumer._store, "trim_keys_and_rejected_events", record_use)
     consumer._store_batch("0", Offset(1, datetime.min), [])  # noqa: DTZ901  as stored
     consumer._delete_expired_rows_if_due()

@@ -42,7 +42,7 @@ def sandbox(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     (tmp_path / "secret.csv").write_text("a\nhidden\n")
     (tmp_path / "open.csv").write_text("a\nshown\n")
     connection = open_database(None)
-    restrict_database(connection, memory_bytes=100_000_000, threads=1, files=[tmp_path / "open.csv"])
+    restrict_database(connection, memory_bytes=100_000_000, threads=1, readable_files=[tmp_path / "open.csv"])
     yield connection
     connection.close()
 

@@ -48,7 +48,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def test_arguments_of_python_functions_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function gets lists as arrays, null as null, and NaN in a list as null."""
-    call = DOUBLE.render_call("x", "NULL")
+    call = DOUBLE.render_call_sql("x", "NULL")
     values = "(VALUES ([1, NULL, 3]), (NULL), ([]), ([0.5])) AS v(x)"
     rows = connection.execute(f"SELECT {call} FROM {values}").fetchall()
     assert [row[0] for row in rows] == [
@@ -61,7 +61,7 @@ def test_arguments_of_python_functions_are_converted(connection: duckdb.DuckDBPy
 
 def test_a_python_function_accepts_an_empty_table(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function accepts an empty table."""
-    assert connection.execute(f"SELECT {STOP.render_call('range')} FROM range(0)").fetchall() == []
+    assert connection.execute(f"SELECT {STOP.render_call_sql('range')} FROM range(0)").fetchall() == []
 
 
 def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.DuckDBPyConnection) -> None:
@@ -69,7 +69,7 @@ def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.Du
     SEEN.clear()
     STOPPED.clear()
     cursor = connection.cursor()
-    sql = f"SELECT {STOP.render_call('range')} FROM range(1000)"
+    sql = f"SELECT {STOP.render_call_sql('range')} FROM range(1000)"
     with bind_stop_event(cursor, sql, STOPPED), pytest.raises(duckdb.Error, match="ExecutionStoppedError"):
         cursor.execute(sql).fetchall()
     assert len(SEEN) == 3
@@ -77,5 +77,5 @@ def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.Du
 
 def test_numeric_arguments_of_python_functions_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function receives a numeric argument as a double."""
-    assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
+    assert connection.execute(f"SELECT {DOUBLE.render_call_sql('[1]', '2')}.factor").fetchall() == [(2.0,)]
     assert double_values(np.asarray([1.0]), 1.0)["size"] == 1

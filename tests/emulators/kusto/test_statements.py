@@ -6,7 +6,7 @@ from duckdb_kql._antlr.KqlLexer import KqlLexer
 
 from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions.several_results import MAX_RESULTS
-from emulators.kusto.statements import blank_other_statements, list_statement_spans
+from emulators.kusto.statements import StatementSpan, blank_other_statements, list_statement_spans
 
 
 def _find_query_statements(text: str) -> list[str]:
@@ -43,6 +43,6 @@ def test_the_number_of_query_statements_is_limited() -> None:
 def test_blanks_replace_all_statements_except_the_chosen_one() -> None:
     """Blanks replace all query statements except one, so that positions in the text stay the same."""
     text = "let x = 1; T |\n take x; U | take 2"
-    statements = [(11, 23), (24, 34)]
+    statements = [StatementSpan(11, 23), StatementSpan(24, 34)]
     assert blank_other_statements(text, statements, 0) == "let x = 1; T |\n take x;" + " " * 11
     assert blank_other_statements(text, statements, 1) == "let x = 1;    \n         U | take 2"

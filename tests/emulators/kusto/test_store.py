@@ -12,7 +12,7 @@ import pytest
 
 from emulators.kusto import store as store_module
 from emulators.kusto.schema import COLUMNS, create_or_upgrade_tables
-from emulators.kusto.store import Offset, RecentKeys, TelemetryRow, TelemetryStore, TimeRange, to_key_array
+from emulators.kusto.store import Offset, RecentKeys, TelemetryRow, TelemetryStore, TimeRange, to_numpy_keys
 from shared.telemetry.models import IMPULSES_HUB
 from tests.emulators.kusto.test_ingest import Installation, build_message, build_processed_condition, installation
 
@@ -33,7 +33,7 @@ def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
     """Append a row with an old timestamp."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
-    store.append_events("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
+    store.append_events_and_count_new_rows("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
 
 
 def read_message_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -47,9 +47,9 @@ def test_rows_are_deleted_a_fixed_time_after_ingestion(connection: duckdb.DuckDB
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
     append_old_row(store, "b", NOW)
-    assert store.delete_rows_ingested_before(NOW - DAY) == 1
+    assert store.delete_and_count_rows_ingested_before(NOW - DAY) == 1
     assert read_message_ids(connection) == ["b"]
-    assert store.delete_rows_ingested_before(NOW - DAY) == 0
+    assert store.delete_and_count_rows_ingested_before(NOW - DAY) == 0
 
 
 def test_one_transaction_deletes_a_limited_number_of_rows(
@@ -62,9 +62,9 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
     for name in "abc":
         append_old_row(store, name, NOW - 2 * DAY)
     assert [
-        store.delete_rows_ingested_before(NOW),
-        store.delete_rows_ingested_before(NOW),
-        store.delete_rows_ingested_before(NOW),
+        store.delete_and_count_rows_ingested_before(NOW),
+        store.delete_and_count_rows_ingested_before(NOW),
+        store.delete_and_count_rows_ingested_before(NOW),
     ] == [2, 1, 0]
 
 
@@ -117,7 +117,7 @@ def test_a_failed_commit_raises_its_own_error(
     store = TelemetryStore(connection)
     with connection.cursor() as other, monkeypatch.context() as patched:
         insertion = "INSERT INTO numbers VALUES (1)"
-        patched.setattr(store, "_insert_rows", lambda *_: connection.execute(insertion))
+        patched.setattr(store, "_insert_and_count_new_rows", lambda *_: connection.execute(insertion))
         patched.setattr(store, "_insert_rejected_events", lambda *_: other.execute(insertion))
         with pytest.raises(duckdb.TransactionException, match="Failed to commit"):
             append_old_row(store, "a", NOW)
@@ -138,8 +138,8 @@ def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connecti
     append_old_row(store, "b", NOW + DAY)
     assert read_message_ids(connection) == ["a", "b"]
     assert [column[0] for column in connection.execute('DESCRIBE "Telemetry"').fetchall()] == list(COLUMNS)
-    assert store.delete_rows_ingested_before(NOW) == 0
-    assert store.delete_rows_ingested_before(NOW + timedelta(seconds=1)) == 1
+    assert store.delete_and_count_rows_ingested_before(NOW) == 0
+    assert store.delete_and_count_rows_ingested_before(NOW + timedelta(seconds=1)) == 1
     assert read_message_ids(connection) == ["b"]
 
 
@@ -189,29 +189,29 @@ def test_the_key_filter_finds_every_stored_key() -> None:
     keys = RecentKeys(SMALL)
     pairs = build_random_hash_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
-        keys.add(to_key_array(pairs[number : number + 70]), build_time_range(number))
-    found, _ = keys.flag_possibly_stored_keys(to_key_array(pairs))
+        keys.add(to_numpy_keys(pairs[number : number + 70]), build_time_range(number))
+    found, _ = keys.flag_possibly_stored_keys(to_numpy_keys(pairs))
     assert found.all()
 
 
 def test_fewer_than_one_in_1000_new_keys_is_reported_as_stored() -> None:
     """A full filter of message keys reports fewer than one of 1,000 new keys as possibly stored."""
     keys = RecentKeys()
-    keys.add(to_key_array(build_random_hash_pairs(2, 100_000)), build_time_range(0))
-    found, _ = keys.flag_possibly_stored_keys(to_key_array(build_random_hash_pairs(3, 10_000)))
+    keys.add(to_numpy_keys(build_random_hash_pairs(2, 100_000)), build_time_range(0))
+    found, _ = keys.flag_possibly_stored_keys(to_numpy_keys(build_random_hash_pairs(3, 10_000)))
     assert found.sum() < 10
-    assert RecentKeys().flag_possibly_stored_keys(to_key_array(build_random_hash_pairs(3, 10)))[1] is None
+    assert RecentKeys().flag_possibly_stored_keys(to_numpy_keys(build_random_hash_pairs(3, 10)))[1] is None
 
 
 def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
     """Message keys that are added in large batches are found in the same way as keys from small batches."""
     pairs = build_random_hash_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
-    bulk.add(to_key_array(pairs), build_time_range(0))
+    bulk.add(to_numpy_keys(pairs), build_time_range(0))
     for number in range(0, 40_000, 1_000):
-        single.add(to_key_array(pairs[number : number + 1_000]), build_time_range(0))
-    others = to_key_array(build_random_hash_pairs(9, 20_000) + pairs[::50])
-    assert bulk.flag_possibly_stored_keys(to_key_array(pairs))[0].all()
+        single.add(to_numpy_keys(pairs[number : number + 1_000]), build_time_range(0))
+    others = to_numpy_keys(build_random_hash_pairs(9, 20_000) + pairs[::50])
+    assert bulk.flag_possibly_stored_keys(to_numpy_keys(pairs))[0].all()
     assert (bulk.flag_possibly_stored_keys(others)[0] == single.flag_possibly_stored_keys(others)[0]).all()
 
 
@@ -219,11 +219,11 @@ def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> 
     """The time range that the filter returns contains the times at which the found keys were stored."""
     keys = RecentKeys(SMALL)
     first, second = build_random_hash_pairs(4, 170), build_random_hash_pairs(5, 170)
-    keys.add(to_key_array(first), build_time_range(0))
-    keys.add(to_key_array(second), build_time_range(5))
-    assert keys.flag_possibly_stored_keys(to_key_array(first[:1]))[1] == build_time_range(0)
-    assert keys.flag_possibly_stored_keys(to_key_array(second[-1:]))[1] == build_time_range(5)
-    assert keys.flag_possibly_stored_keys(to_key_array([first[0], second[-1]]))[1] == TimeRange(
+    keys.add(to_numpy_keys(first), build_time_range(0))
+    keys.add(to_numpy_keys(second), build_time_range(5))
+    assert keys.flag_possibly_stored_keys(to_numpy_keys(first[:1]))[1] == build_time_range(0)
+    assert keys.flag_possibly_stored_keys(to_numpy_keys(second[-1:]))[1] == build_time_range(5)
+    assert keys.flag_possibly_stored_keys(to_numpy_keys([first[0], second[-1]]))[1] == TimeRange(
         build_time_range(0).oldest, build_time_range(5).newest
     )
 
@@ -232,15 +232,15 @@ def test_old_generations_of_message_keys_are_removed() -> None:
     """The filter removes a generation of message keys when all its keys are older than the given time."""
     keys = RecentKeys(SMALL)
     first, second = build_random_hash_pairs(6, 170), build_random_hash_pairs(7, 10)
-    keys.add(to_key_array(first), build_time_range(0))
-    keys.add(to_key_array(second), build_time_range(5))
+    keys.add(to_numpy_keys(first), build_time_range(0))
+    keys.add(to_numpy_keys(second), build_time_range(5))
     keys.remove_keys_before(build_time_range(5).oldest)
-    assert keys.flag_possibly_stored_keys(to_key_array(first[:1]))[1] is None
-    assert keys.flag_possibly_stored_keys(to_key_array(second))[0].all()
+    assert keys.flag_possibly_stored_keys(to_numpy_keys(first[:1]))[1] is None
+    assert keys.flag_possibly_stored_keys(to_numpy_keys(second))[0].all()
 
 
 def test_an_empty_batch_of_message_keys_stores_nothing() -> None:
     """An empty batch of message keys stores nothing in the filter and finds nothing."""
     keys = RecentKeys(SMALL)
-    keys.add(to_key_array([]), build_time_range(0))
-    assert keys.flag_possibly_stored_keys(to_key_array([]))[1] is None
+    keys.add(to_numpy_keys([]), build_time_range(0))
+    assert keys.flag_possibly_stored_keys(to_numpy_keys([]))[1] is None

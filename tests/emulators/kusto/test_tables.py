@@ -14,10 +14,10 @@ from emulators.kusto.extensions.known_types import FINITE_OR_INFINITE
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.tables import (
     UnusableFolderError,
-    create_parquet_views,
-    load_tables,
-    read_column_types,
-    read_table_columns,
+    create_parquet_views_and_list_files,
+    load_tables_into_memory,
+    read_columns_by_table,
+    read_type_by_column,
 )
 from tests.emulators.kusto.endpoints import end_process, start_emulator
 
@@ -49,7 +49,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
         scalars=["5"] * rows,
         nulls=pa.array([None] * rows, pa.string()),
     )
-    create_parquet_views(connection, tmp_path)
+    create_parquet_views_and_list_files(connection, tmp_path)
     assert read_table_column_types(connection, "T") == {
         "objects": "JSON",
         "late": "VARCHAR",
@@ -62,7 +62,7 @@ def test_times_with_a_time_zone_become_utc(tmp_path: Path, connection: duckdb.Du
     """A time with a time zone in a Parquet file is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write_parquet(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
-    create_parquet_views(connection, tmp_path)
+    create_parquet_views_and_list_files(connection, tmp_path)
     assert connection.execute('SELECT "at" FROM "T"').fetchall() == [(moment.replace(tzinfo=None),)]
 
 
@@ -73,8 +73,8 @@ def test_quotes_in_folder_and_column_names_belong_to_the_names(
     folder = tmp_path / "it's"
     folder.mkdir()
     pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
-    create_parquet_views(connection, folder)
-    assert read_table_columns(connection, ["T"]) == {"T": ['a"b']}
+    create_parquet_views_and_list_files(connection, folder)
+    assert read_columns_by_table(connection, ["T"]) == {"T": ['a"b']}
 
 
 @pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
@@ -85,7 +85,7 @@ def test_folders_without_valid_tables_are_rejected(
     for name in names:
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
-        create_parquet_views(connection, tmp_path)
+        create_parquet_views_and_list_files(connection, tmp_path)
 
 
 def test_a_file_without_a_valid_table_name_is_skipped(
@@ -94,7 +94,7 @@ def test_a_file_without_a_valid_table_name_is_skipped(
     """A file whose name is not a valid table name is left out, and a log line says so."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
-    files = create_parquet_views(connection, tmp_path)
+    files = create_parquet_views_and_list_files(connection, tmp_path)
     assert {file.stem for file in files} == {"T", "my table-1.0", "2026"}
     assert caplog.text.count("is not served") == 3
 
@@ -124,11 +124,11 @@ def test_real_columns_without_nan_are_detected_only_in_memory(
     """Real columns without NaN are detected only for tables in memory, because files can change."""
     write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
-    files = create_parquet_views(connection, tmp_path)
-    assert read_column_types(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
-    load_tables(connection, files, 100_000_000)
+    files = create_parquet_views_and_list_files(connection, tmp_path)
+    assert read_type_by_column(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
+    load_tables_into_memory(connection, files, 100_000_000)
     known = {"both": FINITE_OR_INFINITE, "mixed": "DOUBLE", "plain": FINITE_OR_INFINITE}
-    assert read_column_types(connection, ["A", "B"]) == known
+    assert read_type_by_column(connection, ["A", "B"]) == known
 
 
 def test_int_arithmetic_gives_long_and_nan_sorts_last(tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes:
     file = tmp_path / "Things.parquet"
     with open_database(None) as connection:
         connection.execute(f"COPY (SELECT range AS id, '{{\"a\": 1}}' AS d FROM range(5)) TO '{file}'")
-        files = create_parquet_views(connection, tmp_path)
-        columns = read_table_columns(connection, ["Things"])
-        load_tables(connection, files, memory_bytes)
-        assert read_table_columns(connection, ["Things"]) == columns
+        files = create_parquet_views_and_list_files(connection, tmp_path)
+        columns = read_columns_by_table(connection, ["Things"])
+        load_tables_into_memory(connection, files, memory_bytes)
+        assert read_columns_by_table(connection, ["Things"]) == columns
         file.unlink()
         if is_loaded:
             assert connection.execute('SELECT count(*), any_value(typeof(d)) FROM "Things"').fetchall() == [(5, "JSON")]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulators.kusto.translator_process import _build_reply_and_test_if_reusable
+from emulators.kusto.translator_process import _build_reply
 from tests.emulators.kusto.endpoints import ROOT, end_process, start_emulator
 from tests.service.local_service import wait_until
 
@@ -16,12 +16,12 @@ from tests.service.local_service import wait_until
 def test_an_unexpected_exception_of_the_translator_gets_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception of the translator is reported as a client error, and its traceback is logged."""
     no_columns: Any = {"T": 5}
-    reply, can_continue = _build_reply_and_test_if_reusable(
+    reply = _build_reply(
         {"text": "T | join kind=inner (T) on a", "schema": no_columns, "found": [], "types": {}, "place": [0, 0]}
     )
-    assert can_continue
-    assert b'"status":400' in reply
-    assert b"EMB0005" in reply
+    assert reply.is_process_reusable
+    assert b'"status":400' in reply.body
+    assert b"EMB0005" in reply.body
     assert "Traceback" in caplog.text
 
 

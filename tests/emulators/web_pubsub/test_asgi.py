@@ -2,14 +2,14 @@
 
 import pytest
 
-from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_host_and_port, read_query
+from emulators.web_pubsub.asgi import find_bearer_token, read_headers, read_host_and_port, read_query_parameters
 
 
 def test_repeated_headers_and_parameters_become_lists() -> None:
     """A repeated header or query parameter becomes a list, also with empty values and bytes that are not ASCII."""
     scope = {"headers": [(b"a", b"1"), (b"b", b"\xe4"), (b"a", b"2")], "query_string": b"x=1&x=&y=%20"}
     assert read_headers(scope) == {"a": ["1", "2"], "b": ["\xe4"]}
-    assert read_query(scope) == {"x": ["1", ""], "y": [" "]}
+    assert read_query_parameters(scope) == {"x": ["1", ""], "y": [" "]}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_repeated_headers_and_parameters_become_lists() -> None:
 )
 def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -> None:
     """The token is read from a Bearer header, with the scheme in any letter case."""
-    assert read_bearer_token({"authorization": values}) == token
+    assert find_bearer_token({"authorization": values}) == token
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ async def test_other_work_runs_between_batches_of_skipped_messages(count: int, s
     connection = ClientConnection("c", pipe, user_id=None, subprotocol=None, roles=())
     connection.start_buffering()
     for _ in range(count):
-        connection.send(Payload(b"x" * size, DataType.TEXT))
+        connection.send_and_check_if_wait_needed(Payload(b"x" * size, DataType.TEXT))
     checked: list[int] = []
 
     def is_unwanted(data: bytes) -> bool:
         checked.append(len(data))
         return True
 
-    sending = asyncio.create_task(connection.send_buffered(is_unwanted))
+    sending = asyncio.create_task(connection.send_buffered_messages(is_unwanted))
     batches = []
     while not sending.done():
         checked.clear()

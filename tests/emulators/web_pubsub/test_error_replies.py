@@ -41,7 +41,7 @@ def test_the_reply_has_the_callers_request_id_if_it_is_valid(values: list[bytes]
 def test_each_kind_of_error_has_its_own_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
     """Each kind of error has its own status and headers; any other exception is reported as an internal error."""
     error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
-    reply = build_error_reply(error, "id-1", close=True)
+    reply = build_error_reply(error, "id-1", close_connection=True)
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["type"]) == (status, status, "urn:oi:problem:some-error")
     assert (reply.headers[header[0]], reply.headers["x-request-id"], document["traceId"]) == (header[1], "id-1", "id-1")

@@ -36,7 +36,7 @@ class Pipe:
         """Store the function that must be called when the socket accepts data again."""
         self._call = call
 
-    def end(self, _code: int, _reason: str) -> None:
+    def close_with_code(self, _code: int, _reason: str) -> None:
         """Close the fake socket."""
         self.open = False
 
@@ -69,7 +69,7 @@ def test_outbox_frames_arrive_once_and_in_order(steps: list[bytes | bool]) -> No
         box, overflows = build_outbox(pipe)
         for step in steps:
             if isinstance(step, bytes):
-                box.put(step)
+                box.put_and_check_if_wait_needed(step)
             else:
                 pipe.set_room(room=step)
             await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def test_frames_of_one_event_loop_turn_are_written_together() -> None:
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     for _ in range(100):
-        box.put(b"x" * 1000)
+        box.put_and_check_if_wait_needed(b"x" * 1000)
     await wait_for_bytes(pipe, 100_000)
     assert [len(write) for write in pipe.taken] == [65_000, 35_000]
 
@@ -98,10 +98,10 @@ async def test_an_outbox_over_its_limits_is_closed() -> None:
         box, overflows = build_outbox(pipe)
         pipe.set_room(room=False)
         for _ in range(most):
-            box.put(frame)
+            box.put_and_check_if_wait_needed(frame)
         assert not overflows
-        box.put(b"y")
-        box.put(b"z")
+        box.put_and_check_if_wait_needed(b"y")
+        box.put_and_check_if_wait_needed(b"z")
         assert overflows == ["overflow"]
         pipe.set_room(room=True)
         await asyncio.sleep(0)
@@ -114,9 +114,9 @@ async def test_a_sender_waits_for_a_client_that_reads() -> None:
     box, overflows = build_outbox(pipe)
     pipe.set_room(room=False)
     frames = MAX_BYTES // 2 // 4096
-    assert [box.put(b"x" * 4096) for _ in range(frames)] == [False] * frames
-    assert box.put(b"x")
-    waiting = asyncio.create_task(box.wait_for_room())
+    assert [box.put_and_check_if_wait_needed(b"x" * 4096) for _ in range(frames)] == [False] * frames
+    assert box.put_and_check_if_wait_needed(b"x")
+    waiting = asyncio.create_task(box.wait_for_queue_room())
     await asyncio.sleep(0)
     assert not waiting.done()
     pipe.set_room(room=True)
@@ -131,11 +131,11 @@ async def test_a_client_that_reads_at_the_last_moment_is_not_slow(monkeypatch: p
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
     for _ in range(MAX_MESSAGES // 2 + 1):
-        box.put(b"x")
+        box.put_and_check_if_wait_needed(b"x")
     asyncio.get_running_loop().call_soon(partial(pipe.set_room, room=True))
-    await box.wait_for_room()
+    await box.wait_for_queue_room()
     pipe.set_room(room=False)
-    assert [box.put(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
+    assert [box.put_and_check_if_wait_needed(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
 
 
 async def test_a_sender_does_not_wait_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +145,14 @@ async def test_a_sender_does_not_wait_for_a_slow_client(monkeypatch: pytest.Monk
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
     for _ in range(MAX_MESSAGES // 2):
-        box.put(b"x")
-    assert box.put(b"x")
-    await box.wait_for_room()
-    assert not box.put(b"x")
+        box.put_and_check_if_wait_needed(b"x")
+    assert box.put_and_check_if_wait_needed(b"x")
+    await box.wait_for_queue_room()
+    assert not box.put_and_check_if_wait_needed(b"x")
     pipe.set_room(room=True)
     await wait_for_bytes(pipe, MAX_MESSAGES // 2 + 2)
     pipe.set_room(room=False)
-    assert [box.put(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
+    assert [box.put_and_check_if_wait_needed(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
 
 
 async def test_paced_frames_wait_for_earlier_frames() -> None:
@@ -160,8 +160,8 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
-    box.put(b"before")
-    paced = asyncio.create_task(box.put_when_drained(b"paced"))
+    box.put_and_check_if_wait_needed(b"before")
+    paced = asyncio.create_task(box.try_put_when_drained(b"paced"))
     await asyncio.sleep(0)
     assert not paced.done()
     pipe.set_room(room=True)
@@ -175,8 +175,8 @@ async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
-    paced = asyncio.create_task(box.put_when_drained(b"paced"))
+    paced = asyncio.create_task(box.try_put_when_drained(b"paced"))
     await asyncio.sleep(0)
-    box.discard()
+    box.discard_and_close()
     assert not await paced
     assert pipe.taken == []

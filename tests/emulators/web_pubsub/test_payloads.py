@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from emulators.web_pubsub.payloads import DataType, Payload, build_frame
+from emulators.web_pubsub.payloads import DataType, Payload, build_websocket_frame
 
 
 def read_frame(frame: bytes) -> tuple[int, bytes]:
@@ -43,5 +43,5 @@ def test_a_client_with_the_subprotocol_gets_an_object_with_the_origin(
 
 def test_the_length_field_of_a_frame_grows_with_its_data() -> None:
     """The length of long data has two or eight bytes, as RFC 6455 section 5.2 specifies."""
-    assert build_frame(b"x" * 126)[1:4] == b"\x7e\x00\x7e"
-    assert build_frame(b"x" * 65_536)[1:10] == b"\x7f" + (65_536).to_bytes(8)
+    assert build_websocket_frame(b"x" * 126)[1:4] == b"\x7e\x00\x7e"
+    assert build_websocket_frame(b"x" * 65_536)[1:10] == b"\x7f" + (65_536).to_bytes(8)

@@ -25,7 +25,7 @@ async def test_an_event_is_posted_to_the_url_with_its_name() -> None:
     runner = web.ServerRunner(web.Server(reply_to_request))
     upstream = HttpUpstream(f"{await _serve_app(runner)}/events/{{event}}")
     try:
-        answer = await upstream.request("POST", "a/b", {"ce-hub": "h"}, b"body")
+        answer = await upstream.send_request("POST", "a/b", {"ce-hub": "h"}, b"body")
     finally:
         await upstream.close()
         await runner.cleanup()
@@ -44,10 +44,10 @@ async def test_event_handler_responses_over_1_mib_are_rejected(size: int, is_acc
     upstream = HttpUpstream(await _serve_app(runner))
     try:
         if is_accepted:
-            assert len((await upstream.request("POST", "e", {}, b"")).body) == size
+            assert len((await upstream.send_request("POST", "e", {}, b"")).body) == size
         else:
             with pytest.raises(UpstreamError):
-                await upstream.request("POST", "e", {}, b"")
+                await upstream.send_request("POST", "e", {}, b"")
     finally:
         await upstream.close()
         await runner.cleanup()
@@ -58,7 +58,7 @@ async def test_an_unreachable_url_raises_upstream_error() -> None:
     for url in ("http://127.0.0.1:1/", "nonsense"):
         upstream = HttpUpstream(url)
         with pytest.raises(UpstreamError):
-            await upstream.request("POST", "e", {}, b"")
+            await upstream.send_request("POST", "e", {}, b"")
         await upstream.close()
 
 
@@ -66,13 +66,13 @@ async def test_a_failing_event_handler_application_raises_upstream_error() -> No
     """If an event handler in the emulator's own process raises an exception, the emulator raises an UpstreamError."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
-    answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")
+    answer = await upstream.send_request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")
     assert (answer.status, answer.body, answer.headers["x-a"]) == (201, b"done", "b")
     with pytest.raises(UpstreamError):
-        await upstream.request("POST", "x", {}, b"")
+        await upstream.send_request("POST", "x", {}, b"")
 
 
 async def test_a_header_that_is_no_text_raises_upstream_error() -> None:
     """A header value with an unpaired surrogate cannot be sent and causes an UpstreamError."""
     with pytest.raises(UpstreamError):
-        await AsgiUpstream(Handler(), "/e").request("POST", "x", {"ce-userid": "\ud800"}, b"")
+        await AsgiUpstream(Handler(), "/e").send_request("POST", "x", {"ce-userid": "\ud800"}, b"")

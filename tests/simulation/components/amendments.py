@@ -172,7 +172,7 @@ class AmendmentsComponent(Component):
         """Create a checkpoint of the amendments of a scope, which the report then contains."""
 
         async def create_checkpoint(services: Services) -> None:
-            await services.provenance.checkpoints.create(ChainKey(Target.DOMAIN_AMENDMENTS, scope))
+            await services.provenance.checkpoints.create_if_grown(ChainKey(Target.DOMAIN_AMENDMENTS, scope))
 
         try:
             await run_on_instance(self.world, create_checkpoint)

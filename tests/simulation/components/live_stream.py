@@ -117,7 +117,7 @@ class LiveStreamComponent(TelemetryComponent):
         """Close the streams of listeners without access; all listeners have access."""
 
         async def close_expired(services: Services) -> int:
-            return await services.live_stream.service.close_unauthorised_streams()
+            return await services.live_stream.service.close_and_count_unauthorised_streams()
 
         while self._sending:
             await self.world.sleep(self.world.random.random() * 40)

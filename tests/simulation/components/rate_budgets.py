@@ -36,9 +36,9 @@ class _ObservedStore:
         self.failures = 0
         self.has_failed = False
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         try:
-            lease = await self._store.lease_budget_slice(request, read_time)
+            lease = await self._store.lease_budget_slice(request, read_unix_seconds)
         except WorkspaceError:
             self.failures += 1
             self.has_failed = True

@@ -186,7 +186,7 @@ class TelemetryComponent(Component):
 
     async def _merge_hours(self) -> None:
         async def merge_hours(services: Services) -> int:
-            return await services.cold_data.compaction.run(services.runtime.now())
+            return await services.cold_data.compaction.merge_due_hours_and_count_them(services.runtime.now())
 
         try:
             merged = await run_on_instance(self.world, merge_hours)

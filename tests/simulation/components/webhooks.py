@@ -118,7 +118,9 @@ class WebhooksComponent(Component):
     async def _delete_expired_deliveries(self) -> None:
         async def delete_expired(services: Services) -> int:
             later = _AFTER_EXPIRY if self._expires else timedelta()
-            return await services.webhooks.store.delete_expired_deliveries(services.runtime.now() + later, 100)
+            return await services.webhooks.store.delete_and_count_expired_deliveries(
+                services.runtime.now() + later, 100
+            )
 
         try:
             deleted = await run_on_instance(self.world, delete_expired)

@@ -90,5 +90,5 @@ class Plant:
     def services(self) -> Services:
         """Return a new set of services, as another process of the app has."""
         services = self.deployment.services()
-        services.telemetry.sender = services.backends.close_at_exit(self.hub())
+        services.telemetry.sender = services.backends.register_for_closing(self.hub())
         return services

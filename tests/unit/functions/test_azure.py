@@ -19,7 +19,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.live_stream.history import History
 from shared.live_stream.replay import CatchUp
-from shared.provenance.notes import VerifierKey, open_checkpoint
+from shared.provenance.notes import VerifierKey, verify_and_parse_checkpoint
 from shared.runtime import Runtime
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import format_rfc3339, now
@@ -106,10 +106,10 @@ async def _check_amendments(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def _check_checkpoints(app: Instance, tokens: dict[str, str]) -> None:
-    assert await app.services.provenance.checkpoints.create_all() >= 4
+    assert await app.services.provenance.checkpoints.create_all_and_count_them() >= 4
     reply = await app.request("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
     key = VerifierKey.parse((await app.request("GET", "/.well-known/oi-checkpoint-key")).body.decode())
-    opened = open_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
+    opened = verify_and_parse_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
     assert (opened.size, reply.body["size"]) == (21, 21)
     proof = await app.request("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
     assert proof.status == 200
@@ -129,7 +129,7 @@ async def _check_receipts(app: Instance, tokens: dict[str, str]) -> None:
     assert (await app.request("POST", EVENTS, tokens[EDITOR], event)).status == 201
     waiting = await app.request("GET", f"{address}&recordId=000000000022", tokens[EDITOR])
     assert (waiting.body["code"], waiting.headers["Retry-After"]) == ("RECEIPT_NOT_READY", "15")
-    await app.services.provenance.checkpoints.create_all()
+    await app.services.provenance.checkpoints.create_all_and_count_them()
     hashes = [record["Hash"] for record in (await app.request("GET", events, tokens[EDITOR])).body][::-1]
     growth = await app.request("GET", f"{address}&from=21", tokens[EDITOR])
     assert verify_growth(growth.body, hashes, key_set) == (21, 22)
@@ -238,4 +238,4 @@ async def test_an_outage_of_cosmos_db_returns_503(
     assert (await app.request("POST", EVENTS, token, event)).status == 503
     assert (await app.request("GET", "/readyz")).status == 503
     with pytest.raises(WorkspaceError):
-        await app.services.telemetry.connection_states.load_states()
+        await app.services.telemetry.connection_states.load_states_by_connection()

@@ -77,7 +77,7 @@ class LoadGenerator:
         """Create signed checkpoints repeatedly."""
         while not self.stopped:
             try:
-                await self.app.services.provenance.checkpoints.create_all()
+                await self.app.services.provenance.checkpoints.create_all_and_count_them()
             except WorkspaceError as error:
                 assert error.kind.name == "UNAVAILABLE", error  # noqa: PT017  other kinds are errors of the app
             await asyncio.sleep(0.1)
@@ -100,7 +100,9 @@ async def restart_cosmos_emulator(azure_emulators: Plant, random_source: random.
 async def inject_cosmos_errors(azure_emulators: Plant, random_source: random.Random) -> None:
     """Make the Cosmos DB emulator return all kinds of errors for a while."""
     faults = azure_emulators.deployment.cosmos.faults
-    faults.add(*build_random_faults(0.4, random_source.randrange(2**32), lambda request: request.operation == "batch"))
+    faults.add_all(
+        build_random_faults(0.4, random_source.randrange(2**32), lambda request: request.operation == "batch")
+    )
     await asyncio.sleep(random_source.uniform(0.2, 1.0))
     faults.clear()
 
@@ -165,7 +167,7 @@ async def fail_each_dependency_under_load(azure_emulators: Plant, app: Instance,
             await asyncio.sleep(0.1)
     assert len(load.stored) > WRITERS
     assert load.statuses[503] > 0
-    await app.services.provenance.checkpoints.create_all()
+    await app.services.provenance.checkpoints.create_all_and_count_them()
     for target, scope in (("DomainEvents", {"ScopeKey": SCOPE}), ("AccessControl", {})):
         verdict = await app.request("POST", f"{EVENTS}/verify?target={target}", load.token, scope)
         assert verdict.body["Target"] == target

@@ -24,7 +24,7 @@ NO_DECISIONS = {
 }
 
 
-def is_decision(operation: Operation) -> bool:
+def is_undamaged_decision(operation: Operation) -> bool:
     """Return whether an operation is a decision about the work of others, judged by its access right or route."""
     needs_approval = any(right.endswith(".Approve") for right in operation.rights)
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
@@ -38,7 +38,7 @@ def describe_operations(operations: Iterable[Operation]) -> dict[str, Operation]
 async def test_every_decision_can_be_signed() -> None:
     """Each operation for a decision accepts `signature`, documents the errors of signatures, and is listed here."""
     operations = describe_operations(await load_operations(GROUPS))
-    found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
+    found = {name for name, operation in operations.items() if is_undamaged_decision(operation)} - NO_DECISIONS.keys()
     assert found == SIGNED
     for name in SIGNED:
         operation = operations[name]
@@ -49,7 +49,7 @@ async def test_every_decision_can_be_signed() -> None:
 
 
 def test_rights_of_decisions_end_with_approve() -> None:
-    """Exactly the access rights by which ``is_decision`` recognises an operation end with ``.Approve``."""
+    """Exactly the access rights by which ``is_undamaged_decision`` recognises an operation end with ``.Approve``."""
     assert {right for right in AccessRight if right.endswith(".Approve")} == {
         AccessRight.AMENDMENT_APPROVE,
         AccessRight.WARM_QUERY_APPROVE,

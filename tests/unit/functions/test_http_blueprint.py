@@ -16,7 +16,7 @@ from functions.http_blueprint import _to_request, build_catch_all_blueprint, bui
 from local.host.worker import LoadedFunction
 from local.http_server.routes import RouteTable
 from shared.auth.principals import CredentialKind, Principal
-from shared.data_stores.document_rules import require_document_id
+from shared.data_stores.document_rules import require_valid_document_id
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group
@@ -162,7 +162,7 @@ DOCUMENT = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
 def test_every_document_id_reaches_the_app(pass_through_host: Callable[[str, str], Match], document_id: str) -> None:
     """A document id that a client percent-encodes reaches the app unchanged."""
     try:
-        require_document_id(document_id, "id")
+        require_valid_document_id(document_id, "id")
     except WorkspaceError:
         reject()
     match = pass_through_host("DELETE", f"{DOCUMENT}/{quote(document_id, safe='')}")

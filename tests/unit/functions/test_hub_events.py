@@ -12,7 +12,7 @@ from azure.functions.meta import Datum, InConverter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.hub_events import parse_enqueued_time, read_hub_events, read_partition_keys
+from functions.hub_events import parse_enqueued_time, read_hub_events, read_partition_keys_if_complete
 from shared.telemetry.models import HubEvent
 from tests.unit.functions.host_batches import (
     BODIES,
@@ -75,10 +75,12 @@ def test_events_are_read_from_the_metadata() -> None:
 
 def test_partition_keys_are_used_only_if_complete() -> None:
     """Partition keys are used only if there are as many as events, because the host leaves out empty keys."""
-    assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
-    assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
-    assert read_partition_keys(decode_batch()) is None
-    assert read_partition_keys([]) is None
+    assert read_partition_keys_if_complete(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset(
+        {"rig", "press"}
+    )
+    assert read_partition_keys_if_complete(decode_batch_with_keys(["rig", "press"])) is None
+    assert read_partition_keys_if_complete(decode_batch()) is None
+    assert read_partition_keys_if_complete([]) is None
 
 
 def test_event_metadata_may_be_json_text() -> None:

@@ -18,7 +18,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.openapi.document import build_caller_document
+from shared.openapi.document import build_openapi_document_for_caller
 from shared.text_formats.serialisation import serialise_json
 from shared.warm_queries.ports import Column
 
@@ -43,8 +43,10 @@ def test_paths_are_serialised_one_by_one() -> None:
     operations = [operation for group in GROUPS for operation in group.operations]
     catalog = build_catalog(5)
     columns = {"q1": (Column("n", "long"),)}
-    whole = build_caller_document(operations, PRINCIPAL, (), catalog, columns)
-    parts = build_caller_document(operations, PRINCIPAL, (), catalog, columns, convert=serialize_path_item)
+    whole = build_openapi_document_for_caller(operations, PRINCIPAL, (), catalog, columns)
+    parts = build_openapi_document_for_caller(
+        operations, PRINCIPAL, (), catalog, columns, convert_path_item=serialize_path_item
+    )
     assert "/oi-api/warm-queries/q4" in parts["paths"]
     assert all(isinstance(item, orjson.Fragment) for item in parts["paths"].values())
     serialized = serialize_document(parts)

@@ -11,7 +11,7 @@ from functions.provenance_replies import (
     _encode_records_as_csv,
     build_created_reply,
     build_export_file_name,
-    compute_max_csv_size,
+    compute_max_csv_bytes,
 )
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target
@@ -47,7 +47,7 @@ def read_csv_row(record: ChainRecord) -> dict[str, str]:
     """Encode a record as CSV, check the size limit, and return the cells of its row by column."""
     content = _encode_records_as_csv([record])
     header, row = csv.reader(io.StringIO(content.decode(), newline=""))
-    assert len(content) <= compute_max_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
+    assert len(content) <= compute_max_csv_bytes(record) + len(",".join(CSV_COLUMNS)) + 2
     return dict(zip(header, row, strict=True))
 
 
@@ -86,7 +86,7 @@ def test_the_row_of_a_damaged_record_has_no_content() -> None:
     damaged = build_record()._replace(canonical=b"x")
     row = read_csv_row(build_damaged_record_placeholder(damaged))
     assert {name: cell for name, cell in row.items() if cell} == {"RecordID": "000000000001", "Hash": damaged.hash}
-    assert compute_max_csv_size(damaged) >= len(",".join(row.values())) + 2
+    assert compute_max_csv_bytes(damaged) >= len(",".join(row.values())) + 2
 
 
 def test_an_export_file_name_is_safe_on_each_system() -> None:

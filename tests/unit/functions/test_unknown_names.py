@@ -15,7 +15,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation, RawBody
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, UnknownNames
-from shared.openapi.paths import build_operation
+from shared.openapi.paths import build_operation_object
 from shared.openapi.schemas import SchemaRegistry
 
 OPERATIONS = [*(one for group in GROUPS for one in group.operations), *_ADMISSION.operations]
@@ -109,7 +109,7 @@ def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     """If an operation rejects unknown names, the OpenAPI document forbids further properties and lists a 400 reply."""
     schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, replies=()))
-    described = build_operation(body_only, schemas)
+    described = build_operation_object(body_only, schemas)
     assert "400" in described["responses"]
     if "requestBody" in described and operation.body is not RawBody:
         found = list(iterate_objects(schemas.named))

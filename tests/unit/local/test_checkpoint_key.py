@@ -14,11 +14,11 @@ async def test_the_old_key_stays_trusted_after_a_replacement(
     """After the key is replaced, the old key stays trusted, and the command prints the file of the new key."""
     path = tmp_path / "checkpoint-key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
-    old = await signer.load_public_key()
+    old = await signer.load_public_key_der()
     assert main(["rotate", "--data-dir", str(tmp_path)]) == 0
-    assert await FileNoteSigner(path, tmp_path / "checkpoints").load_public_key() != old
+    assert await FileNoteSigner(path, tmp_path / "checkpoints").load_public_key_der() != old
     assert str(path) in capsys.readouterr().out
-    assert old in await FileNoteSigner(path, tmp_path / "checkpoints").load_trusted_keys()
+    assert old in await FileNoteSigner(path, tmp_path / "checkpoints").load_trusted_keys_der()
 
 
 def test_a_missing_data_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from local.command import _build_parser, _read_port, _read_settings
+from local.command import _build_parser, _read_port, _read_settings_from_environment
 from local.errors import StartError
 
 WRONG_PORTS = ["65536", "99999", "-1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5_000, "x"]
@@ -37,4 +37,4 @@ def test_an_invalid_schedule_stops_the_start(monkeypatch: pytest.MonkeyPatch) ->
     """The reason for a failed start names the setting with an invalid schedule and its value."""
     monkeypatch.setenv("VERIFY_SCHEDULE", "@daily")
     with pytest.raises(StartError, match=r"^VERIFY_SCHEDULE '@daily' is not an NCRONTAB expression"):
-        _read_settings()
+        _read_settings_from_environment()

@@ -7,8 +7,9 @@ import pytest
 
 from scripts import modules_imported_once
 from scripts.modules_imported_once import (
+    ModuleImport,
     has_reason_for_separation,
-    is_required_by_layout,
+    is_separation_required_by_layout,
     iterate_modules_imported_once,
     main,
 )
@@ -36,7 +37,7 @@ def test_modules_with_one_importer_are_listed_with_it() -> None:
 )
 def test_modules_that_the_layout_separates_need_no_reason(module: str, importer: str, *, expected: bool) -> None:
     """Adapters, documented replies and registered modules need no reason for being imported by one module only."""
-    assert is_required_by_layout(module, importer) is expected
+    assert is_separation_required_by_layout(module, importer) is expected
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,11 @@ def test_modules_without_a_reason_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int, code: int
 ) -> None:
     """If the command is limited to a package, it counts only modules of this package that state no reason."""
-    pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
+    pairs = [
+        ModuleImport("shared.a", "shared.b"),
+        ModuleImport("shared.c", "shared.wiring"),
+        ModuleImport("local.c", "local.d"),
+    ]
     monkeypatch.setattr(modules_imported_once, "iterate_modules_imported_once", lambda: iter(pairs))
     monkeypatch.setattr(modules_imported_once, "has_reason_for_separation", lambda _: False)
     monkeypatch.setattr(sys, "argv", ["modules_imported_once", "shared", "--at-most", str(limit)])

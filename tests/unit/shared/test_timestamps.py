@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.timestamps import format_rfc3339, from_microseconds, parse_iso8601, parse_rfc3339, to_microseconds
+from shared.timestamps import format_rfc3339, from_unix_microseconds, parse_iso8601, parse_rfc3339, to_unix_microseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
@@ -96,6 +96,6 @@ def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
 def test_microseconds_are_converted_back() -> None:
     """A time that is converted to microseconds since 1970 and back is unchanged; times before 1970 are negative."""
     instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
-    assert from_microseconds(to_microseconds(instant)) == instant
-    assert to_microseconds(instant + timedelta(microseconds=1)) - to_microseconds(instant) == 1
-    assert to_microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1
+    assert from_unix_microseconds(to_unix_microseconds(instant)) == instant
+    assert to_unix_microseconds(instant + timedelta(microseconds=1)) - to_unix_microseconds(instant) == 1
+    assert to_unix_microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from oi._async.audit import AuditPage
@@ -50,7 +50,7 @@ class AsyncAmendments:
         Raises:
             InvalidRequestError: the reason category is not allowed, or a required value is missing.
         """
-        names = _find_changed_fields(original, amended) if changed_fields is None else changed_fields
+        names = _list_changed_field_names(original, amended) if changed_fields is None else changed_fields
         body = {
             "ScopeKey": scope,
             "EntityType": entity_type,
@@ -175,7 +175,9 @@ class AsyncAmendments:
         body = {"RejectionReason": reason, **build_signature_property(meaning, statement)}
         return await self._send_decision(scope, record_id, "reject", body)
 
-    async def _send_decision(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
+    async def _send_decision(
+        self, scope: str, record_id: str, decision: Literal["approve", "reject"], body: Mapping[str, Any]
+    ) -> "Transition":
         response = await self._transport.request(
             "POST",
             f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",
@@ -187,12 +189,12 @@ class AsyncAmendments:
         return record
 
 
-def _find_changed_fields(original: Mapping[str, Any], amended: Mapping[str, Any]) -> Sequence[str]:
+def _list_changed_field_names(original: Mapping[str, Any], amended: Mapping[str, Any]) -> Sequence[str]:
     """Return the names of the properties that were changed, added or removed."""
-    before, after = _encode_values(original), _encode_values(amended)
+    before, after = _encode_values_as_json(original), _encode_values_as_json(amended)
     return [name for name in {**original, **amended} if before.get(name) != after.get(name)]
 
 
-def _encode_values(record: Mapping[str, Any]) -> Mapping[str, str]:
+def _encode_values_as_json(record: Mapping[str, Any]) -> Mapping[str, str]:
     # Equality in Python would not distinguish 1 from true.
     return {name: json.dumps(value, sort_keys=True) for name, value in record.items()}

@@ -2,18 +2,22 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
-from oi.drafts import create_draft
+from oi.drafts import create_draft_file
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
 from oi.requests import parse_json_reply
+
+if TYPE_CHECKING:
+    from oi.models import Download as DownloadJob
+    from oi.models import DownloadFile
 
 _ROUTE = "/oi-api/downloads"
 _ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -58,10 +62,10 @@ class AsyncDownloads:
         return await self._start_download(f"surfaces/{quote(lookup, safe='')}", start, end, format)
 
     async def _start_download(
-        self, path: str, start: datetime | str, end: datetime | str, file_format: str
+        self, source_path: str, start: datetime | str, end: datetime | str, file_format: str
     ) -> "AsyncDownload":
         body = {"format": file_format, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
-        response = await self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
+        response = await self._transport.request("POST", f"{_ROUTE}/{source_path}", json=body, appends=True)
         return AsyncDownload(self._transport, parse_json_reply(response))
 
 
@@ -72,16 +76,16 @@ class AsyncDownload:
         job: last known state of the download job, as the service returned it.
     """
 
-    def __init__(self, transport: AsyncTransport, job: dict[str, Any]) -> None:
+    def __init__(self, transport: AsyncTransport, job: "DownloadJob") -> None:
         self._transport = transport
         self.job = job
 
-    async def refresh(self) -> dict[str, Any]:
+    async def refresh(self) -> "DownloadJob":
         """Request the current state of the download job, with new links to its files, and return the state."""
         self.job = await self._transport.get_json(f"{_ROUTE}/{self.job['downloadId']}")
         return self.job
 
-    async def wait(self, *, on_progress: Callable[[Mapping[str, Any]], None] | None = None) -> dict[str, Any]:
+    async def wait(self, *, on_progress: Callable[["DownloadJob"], None] | None = None) -> "DownloadJob":
         """Wait until the download job has completed; return its final state.
 
         Args:
@@ -98,7 +102,7 @@ class AsyncDownload:
                 break
             await sleep(_POLL_SECONDS)
         if job["status"] != "completed":
-            raise _build_job_error(job)
+            raise _build_download_job_error(job)
         return job
 
     async def cancel(self) -> None:
@@ -122,14 +126,14 @@ class AsyncDownload:
         job = await self.wait()
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        names = _list_file_names(job)
+        names = _list_local_file_names(job)
         return [await self._save_file_with_retries(index, target / name) for index, name in enumerate(names)]
 
-    async def _save_file_with_retries(self, index: int, path: Path) -> Path:
+    async def _save_file_with_retries(self, file_index: int, target: Path) -> Path:
         attempt = 1
         while True:
             try:
-                return await self._save_file(self.job["files"][index], path)
+                return await self._fetch_and_verify_file(self.job["files"][file_index], target)
             except (ForbiddenError, ServerError, UnreachableError):
                 # A link lives for minutes, but the files before this one can take hours.
                 if attempt >= _MAX_FILE_ATTEMPTS:
@@ -138,22 +142,22 @@ class AsyncDownload:
             await sleep(_POLL_SECONDS)
             await self.refresh()
 
-    async def _save_file(self, file: Mapping[str, Any], path: Path) -> Path:
+    async def _fetch_and_verify_file(self, file: "DownloadFile", target: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])
         digest = hashlib.sha256()
-        with create_draft(path) as draft:
+        with create_draft_file(target) as draft:
             async with self._transport.open_signed_link(url) as response:
                 with draft.open("wb") as output:
                     async for part in response.aiter_bytes():
                         digest.update(part)
                         output.write(part)
             if digest.hexdigest() != file["sha256"]:
-                raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
-            draft.replace(path)
-        return path
+                raise ValueError(f"{target.name}: the content does not match its SHA-256; start the download again")
+            draft.replace(target)
+        return target
 
 
-def _build_job_error(job: Mapping[str, Any]) -> ApiError:
+def _build_download_job_error(job: "DownloadJob") -> ApiError:
     """Build the error for a failed or cancelled download job, from its reason, which can begin with an error code."""
     reason = str(job.get("error") or f"The download is {job['status']}.")
     code, found, detail = reason.partition(": ")
@@ -162,7 +166,7 @@ def _build_job_error(job: Mapping[str, Any]) -> ApiError:
     return ApiError(0, "", reason)
 
 
-def _list_file_names(job: Mapping[str, Any]) -> list[str]:
+def _list_local_file_names(job: "DownloadJob") -> list[str]:
     """Return the names under which the files of a download job are saved.
 
     A name contains the start of the SHA-256, so that a download replaces only files with the same content.

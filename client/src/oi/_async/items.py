@@ -1,14 +1,26 @@
 """Items that administrators define: team members, connections, surfaces (groups of connections), alerts, webhooks."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
-from oi.requests import build_condition, parse_json_reply
+from oi.requests import build_if_match_header, parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
+
+
+class ItemWithEtag(NamedTuple):
+    """Item, and the ETag of its stored version.
+
+    Attributes:
+        item: JSON properties of the item.
+        etag: ETag; empty if the reply has none.
+    """
+
+    item: dict[str, Any]
+    etag: str
 
 
 class AsyncItems:
@@ -36,14 +48,14 @@ class AsyncItems:
             if not cursor:
                 return found
 
-    async def get(self, key: str) -> tuple[dict[str, Any], str]:
+    async def get(self, key: str) -> ItemWithEtag:
         """Return an item and its ETag.
 
         Raises:
             NotFoundError: no item has this key.
         """
-        response = await self._transport.request("GET", self._build_path(key))
-        return parse_json_reply(response), response.headers.get("etag", "")
+        response = await self._transport.request("GET", self._build_item_path(key))
+        return ItemWithEtag(parse_json_reply(response), response.headers.get("etag", ""))
 
     async def put(
         self, key: str, item: Mapping[str, Any], *, etag: str | None = None, create_only: bool = False
@@ -60,10 +72,10 @@ class AsyncItems:
             PreconditionFailedError: the stored item no longer has the ETag `etag`, or `create_only` is set and the item
                 exists already.
         """
-        headers = build_condition(etag)
+        headers = build_if_match_header(etag)
         if create_only:
             headers["If-None-Match"] = "*"
-        response = await self._transport.request("PUT", self._build_path(key), json=item, headers=headers)
+        response = await self._transport.request("PUT", self._build_item_path(key), json=item, headers=headers)
         stored: dict[str, Any] = parse_json_reply(response)
         return stored
 
@@ -73,9 +85,9 @@ class AsyncItems:
         Raises:
             ConflictError: other items refer to the item.
         """
-        await self._transport.request("DELETE", self._build_path(key), headers=build_condition(etag))
+        await self._transport.request("DELETE", self._build_item_path(key), headers=build_if_match_header(etag))
 
-    def _build_path(self, key: str) -> str:
+    def _build_item_path(self, key: str) -> str:
         return f"{self._route}/{quote(key, safe='')}"
 
 
@@ -123,7 +135,7 @@ class AsyncWebhooks:
         """Return all webhooks, without their secrets."""
         return await self._items.list()
 
-    async def get(self, webhook_id: str) -> tuple[dict[str, Any], str]:
+    async def get(self, webhook_id: str) -> ItemWithEtag:
         """Return a webhook without its secret, and its ETag.
 
         Raises:
@@ -162,16 +174,18 @@ class AsyncWebhooks:
         """Delete a webhook."""
         await self._items.delete(webhook_id)
 
-    async def rotate_secret(self, webhook_id: str) -> dict[str, Any]:
+    async def rotate_secret(self, webhook_id: str) -> "WebhookWithSecret":
         """Create a new secret for a webhook; return the webhook with its secret.
 
         For 24 hours, events are also signed with the old secret.
         """
-        return await self._post_action(webhook_id, "rotate-secret")
+        webhook: WebhookWithSecret = await self._post_action_and_parse_reply(webhook_id, "rotate-secret")
+        return webhook
 
-    async def test(self, webhook_id: str) -> dict[str, Any]:
+    async def test(self, webhook_id: str) -> "WebhookDelivery":
         """Send the event ``webhook.test`` to a webhook; return the event's delivery, which may still be waiting."""
-        return await self._post_action(webhook_id, "test")
+        delivery: WebhookDelivery = await self._post_action_and_parse_reply(webhook_id, "test")
+        return delivery
 
     async def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:
         """Return the newest deliveries (sent or waiting events) of a webhook, each with all attempts to send its event.
@@ -184,14 +198,15 @@ class AsyncWebhooks:
         found: Sequence[WebhookDelivery] = (await self._transport.get_json(path, {"status": status}))["deliveries"]
         return found
 
-    async def retry(self, webhook_id: str, delivery_id: str) -> dict[str, Any]:
+    async def retry(self, webhook_id: str, delivery_id: str) -> "WebhookDelivery":
         """Send the event of a failed or waiting delivery again at once, with the same event id; return the delivery."""
-        return await self._post_action(webhook_id, f"deliveries/{quote(delivery_id, safe='')}/retry")
+        action = f"deliveries/{quote(delivery_id, safe='')}/retry"
+        delivery: WebhookDelivery = await self._post_action_and_parse_reply(webhook_id, action)
+        return delivery
 
-    async def _post_action(self, webhook_id: str, action: str) -> dict[str, Any]:
-        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action}"
-        reply: dict[str, Any] = parse_json_reply(await self._transport.request("POST", path, appends=True))
-        return reply
+    async def _post_action_and_parse_reply(self, webhook_id: str, action_path: str) -> Any:
+        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action_path}"
+        return parse_json_reply(await self._transport.request("POST", path, appends=True))
 
 
 _WEBHOOKS = "/oi-api/webhooks"

@@ -2,20 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
-from oi.instants import format_duration, format_instant
+from oi.instants import format_instant, format_iso_duration
 from oi.json_text import encode_json
-from oi.requests import build_condition, build_signature_property, parse_json_reply
+from oi.requests import build_if_match_header, build_signature_property, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
     from oi.models import QueryDefinition
 
 _ROUTE = "/oi-api/warm-queries"
+
+
+class RawReply(NamedTuple):
+    """Reply of the service that was not parsed.
+
+    Attributes:
+        body: body of the reply.
+        headers: HTTP headers of the reply.
+    """
+
+    body: bytes
+    headers: Mapping[str, str]
 
 
 class AsyncQueries:
@@ -44,7 +56,7 @@ class AsyncQueries:
         for query in await self.list():
             if query["lookup"] == lookup:
                 return query
-        raise _build_not_found_error(lookup)
+        raise _build_query_not_found_error(lookup)
 
     async def run(
         self,
@@ -75,24 +87,24 @@ class AsyncQueries:
             ValueError: a list or dictionary contains NaN or an infinite number.
         """
         reply = await self._transport.get_json(
-            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit), is_slow=True
+            _build_execution_path(lookup),
+            build_execution_parameters(parameters, time_range, start, end, limit),
+            is_slow=True,
         )
         return QueryResult.from_reply(reply)
 
-    async def run_raw(
-        self, lookup: str, media_type: str, query: Mapping[str, Any] | None = None
-    ) -> tuple[bytes, Mapping[str, str]]:
+    async def run_raw(self, lookup: str, media_type: str, query: Mapping[str, Any] | None = None) -> RawReply:
         """Execute an approved warm query; return the body and the headers of the reply in a chosen media type.
 
         Args:
             lookup: short name of the query in URLs, or its API path.
             media_type: media type of the requested reply, such as ``text/csv``.
-            query: query parameters of the URL, from :func:`build_parameters`.
+            query: query parameters of the URL, from :func:`build_execution_parameters`.
         """
         response = await self._transport.request(
             "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}, is_slow=True
         )
-        return response.content, response.headers
+        return RawReply(response.content, response.headers)
 
     async def put(self, lookup: str, definition: Mapping[str, Any], *, etag: str | None = None) -> "QueryDefinition":
         """Create or replace a warm query; return its definition.
@@ -108,7 +120,7 @@ class AsyncQueries:
             PreconditionFailedError: the definition no longer has the ETag `etag`.
         """
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        response = await self._transport.request("PUT", route, json=definition, headers=build_condition(etag))
+        response = await self._transport.request("PUT", route, json=definition, headers=build_if_match_header(etag))
         reply: QueryDefinition = parse_json_reply(response)
         return reply
 
@@ -163,11 +175,11 @@ class AsyncQueries:
         return await self._send_decision(lookup, "reject", body, etag)
 
     async def _send_decision(
-        self, lookup: str, decision: str, body: Mapping[str, Any], etag: str | None
+        self, lookup: str, decision: Literal["approve", "reject"], body: Mapping[str, Any], etag: str | None
     ) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
         response = await self._transport.request(
-            "POST", route, json=body or None, headers=build_condition(etag), appends=True
+            "POST", route, json=body or None, headers=build_if_match_header(etag), appends=True
         )
         reply: QueryDefinition = parse_json_reply(response)
         return reply
@@ -175,7 +187,7 @@ class AsyncQueries:
     async def delete(self, lookup: str, *, etag: str | None = None) -> None:
         """Delete a warm query. With an ETag, delete it only if its definition still has this ETag."""
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        await self._transport.request("DELETE", route, headers=build_condition(etag))
+        await self._transport.request("DELETE", route, headers=build_if_match_header(etag))
 
     async def run_kql(
         self,
@@ -198,7 +210,7 @@ class AsyncQueries:
         Raises:
             InvalidRequestError: the text is not valid KQL, or tries to write.
         """
-        body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
+        body = {"query": text, **build_execution_parameters(None, time_range, start, end, limit)}
         return QueryResult.from_reply(
             parse_json_reply(await self._transport.request("POST", _ROUTE, json=body, reads=True, is_slow=True))
         )
@@ -211,16 +223,16 @@ def _build_execution_path(lookup: str) -> str:
         NotFoundError: a segment of the path is empty, ``.`` or ``..``.
     """
     if not {"", ".", ".."}.isdisjoint(lookup.split("/")):
-        raise _build_not_found_error(lookup)
+        raise _build_query_not_found_error(lookup)
     return f"{_ROUTE}/{quote(lookup)}"
 
 
-def _build_not_found_error(lookup: str) -> NotFoundError:
+def _build_query_not_found_error(lookup: str) -> NotFoundError:
     detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
     return NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
 
 
-def build_parameters(
+def build_execution_parameters(
     parameters: Mapping[str, Any] | None,
     time_range: str | None,
     start: datetime | str | None,
@@ -237,15 +249,15 @@ def build_parameters(
         limit: maximum number of rows; None for the default of the service.
     """
     built: dict[str, Any] = {
-        f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items() if value is not None
+        f"p.{name}": _format_parameter_value(value) for name, value in (parameters or {}).items() if value is not None
     }
     named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
     return {**built, **{name: value for name, value in named.items() if value is not None}}
 
 
-def _format_parameter(value: Any) -> str:
+def _format_parameter_value(value: Any) -> str:
     if isinstance(value, bool | dict | list | tuple):
         return encode_json(value).decode()
     if isinstance(value, timedelta):
-        return format_duration(value)
+        return format_iso_duration(value)
     return format_instant(value) or "" if isinstance(value, datetime) else str(value)

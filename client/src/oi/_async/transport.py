@@ -8,20 +8,20 @@ from typing import Any
 import httpx
 
 from oi._async.waiting import Lock, sleep
-from oi.addresses import can_use_proxy, check_address_without_user_name
-from oi.credentials import Token, check_credential, parse_token
+from oi.addresses import can_use_proxy, check_address_has_no_user_name
+from oi.credentials import Token, check_credential_characters, parse_token_reply
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
     MAX_ATTEMPTS,
     SLOW_REPLY_SECONDS,
-    build_headers,
     build_proxy_error,
-    build_signed_request,
+    build_request_headers,
+    build_signed_link_request,
     can_method_change_data,
     find_error,
-    find_retry_delay,
+    find_error_of_uncertain_change,
+    find_retry_delay_seconds,
     has_failed_before_sending,
-    interpret_error_of_uncertain_change,
     is_outcome_uncertain,
     is_safe_to_repeat,
     parse_json_reply,
@@ -63,8 +63,8 @@ class AsyncTransport:
         for credential in (key, token):
             if isinstance(credential, str):
                 # An error of the HTTP library would print the credential.
-                check_credential(credential)
-        check_address_without_user_name(url)
+                check_credential_characters(credential)
+        check_address_has_no_user_name(url)
         self.url = url.rstrip("/")
         try:
             httpx.URL(self.url)
@@ -87,7 +87,7 @@ class AsyncTransport:
         await self.client.aclose()
 
     @property
-    def can_renew(self) -> bool:
+    def can_renew_token(self) -> bool:
         """True if a token that the service rejects can be replaced by a new one."""
         return self._key is not None
 
@@ -106,7 +106,7 @@ class AsyncTransport:
         async with self._lock:
             if self._source is not None:
                 text = self._source()
-                check_credential(text)
+                check_credential_characters(text)
                 return text
             if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):
                 # No `minutes`: the service would reject a lifetime that ends after the expiry of the key.
@@ -115,7 +115,7 @@ class AsyncTransport:
                 reply = await self._send_with_retries(
                     "GET", _TOKENS, self._key or "", changes_data=False, params=parameters
                 )
-                self._token = parse_token(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)
+                self._token = parse_token_reply(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)
             return self._token.text
 
     async def request(
@@ -160,7 +160,7 @@ class AsyncTransport:
             ApiError: the service rejects the request, or fails; `is_outcome_unknown` is True if the change may have
                 been made.
         """
-        built = build_headers("", headers, is_append=appends)
+        built = build_request_headers("", headers, is_append=appends)
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
         options: dict[str, Any] = {"params": chosen, "headers": built}
         if content is not None:
@@ -173,7 +173,7 @@ class AsyncTransport:
         try:
             return await self._send_with_token(method, path, changes_data=changes_data, **options)
         except ApiError as error:
-            failure = interpret_error_of_uncertain_change(method, built, error) if error.is_outcome_unknown else error
+            failure = find_error_of_uncertain_change(method, built, error) if error.is_outcome_unknown else error
             if failure is error:
                 raise
             if failure is not None:
@@ -192,7 +192,7 @@ class AsyncTransport:
             ApiError: the service rejects the request or cannot be reached.
         """
         try:
-            response = await self.client.send(build_signed_request(self.client, url), stream=True)
+            response = await self.client.send(build_signed_link_request(self.client, url), stream=True)
             try:
                 if not response.is_success:
                     await response.aread()
@@ -211,7 +211,7 @@ class AsyncTransport:
             return await self._send_with_retries(method, path, token, changes_data=changes_data, **options)
         except SignInError as error:
             # A signature needs a person who signs in again, not a program that has stored the key.
-            if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
+            if not self.can_renew_token or error.code == REAUTHENTICATION_REQUIRED:
                 raise
             is_outcome_unknown = error.is_outcome_unknown
         try:
@@ -232,7 +232,7 @@ class AsyncTransport:
                 and one of the attempts may have done so.
         """
         attempt, is_outcome_unknown = 0, False
-        options["headers"] = build_headers(token, options.get("headers"), is_append=False)
+        options["headers"] = build_request_headers(token, options.get("headers"), is_append=False)
         while True:
             attempt += 1
             try:
@@ -249,7 +249,7 @@ class AsyncTransport:
                 is_uncertain = is_outcome_uncertain(error)
                 may_repeat = not (is_uncertain and changes_data) or is_safe_to_repeat(method, options["headers"])
             is_outcome_unknown |= is_uncertain and changes_data
-            pause = find_retry_delay(error, attempt, self._max_attempts) if may_repeat else None
+            pause = find_retry_delay_seconds(error, attempt, self._max_attempts) if may_repeat else None
             if pause is None:
                 error.is_outcome_unknown = is_outcome_unknown
                 raise error

@@ -9,10 +9,10 @@ import httpx
 
 from oi._sync.transport import Transport
 from oi.instants import format_instant
-from oi.requests import parse_json_reply, require_used_parameters
+from oi.requests import parse_json_reply, require_no_ignored_parameters
 
 if TYPE_CHECKING:
-    from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, Verdict
+    from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, ListedSignature, Verdict
 
 _ROUTE = "/oi-api/provenance"
 _OPTIONAL_PROPERTIES = ("NodeID", "BeforeState", "AfterState", "Name", "Description")
@@ -41,12 +41,12 @@ class AuditPage:
         Raises:
             InvalidRequestError: the service ignored a parameter of the request.
         """
-        require_used_parameters(response)
+        require_no_ignored_parameters(response)
         return cls(
             records=parse_json_reply(response),
             has_more=response.headers["x-provenance-has-more"] == "true",
             target=response.headers["x-provenance-target"],
-            damaged=_list_damaged_records(response),
+            damaged=_list_damaged_record_ids(response),
         )
 
 
@@ -144,7 +144,7 @@ class Audit:
             InvalidRequestError: a value is invalid, for instance a date that does not exist.
         """
         parameters = {
-            **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
+            **_build_filter_parameters(target, scope, entity_type, action_type, user_id, start, end),
             "fromSequence": from_sequence,
             "toSequence": to_sequence,
             "limit": limit,
@@ -182,16 +182,16 @@ class Audit:
             InvalidRequestError: a value is invalid, for instance a date that does not exist.
         """
         parameters = {
-            **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
+            **_build_filter_parameters(target, scope, entity_type, action_type, user_id, start, end),
             "format": format,
             "limit": limit,
         }
         response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters, is_slow=True)
-        require_used_parameters(response)
+        require_no_ignored_parameters(response)
         return AuditExport(
             content=response.content,
             has_more=response.headers["x-provenance-has-more"] == "true",
-            damaged=_list_damaged_records(response),
+            damaged=_list_damaged_record_ids(response),
         )
 
     def verify(self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None) -> "Verdict":
@@ -268,7 +268,7 @@ class Audit:
         user_id: str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Sequence["ListedSignature"]:
         """Return the electronic signatures of the workspace, newest first, for a periodic review.
 
         Args:
@@ -277,7 +277,7 @@ class Audit:
             end: latest time, exclusive.
         """
         parameters = {"userId": user_id, "from": format_instant(start), "to": format_instant(end)}
-        found: list[dict[str, Any]] = []
+        found: list[ListedSignature] = []
         cursor: str | None = None
         while True:
             page = self._transport.get_json(f"{_ROUTE}/signatures", {**parameters, "cursor": cursor})
@@ -287,12 +287,12 @@ class Audit:
                 return found
 
 
-def _list_damaged_records(response: httpx.Response) -> list[str]:
+def _list_damaged_record_ids(response: httpx.Response) -> list[str]:
     damaged = response.headers.get("x-provenance-damaged")
     return damaged.split(", ") if damaged else []
 
 
-def _build_filters(
+def _build_filter_parameters(
     target: str | None,
     scope: str | None,
     entity_type: str | None,

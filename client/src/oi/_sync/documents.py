@@ -5,8 +5,8 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.partition_keys import PartitionKey, build_partition_parameters
-from oi.requests import build_condition, parse_json_reply
+from oi.partition_keys import PartitionKey, build_partition_query_parameters
+from oi.requests import build_if_match_header, parse_json_reply
 
 
 class Documents:
@@ -25,7 +25,7 @@ class Documents:
                 ``oi.NULL_KEY`` for null; all partitions if omitted.
             limit: maximum number of documents in one request, at most 1,000.
         """
-        partition = build_partition_parameters(partition_key)
+        partition = build_partition_query_parameters(partition_key)
         token: str | None = None
         while True:
             parameters: dict[str, Any] = {**partition, "limit": limit, "continuationToken": token}
@@ -45,7 +45,7 @@ class Documents:
                 partitioned by ``/id``.
         """
         document: dict[str, Any] = self._transport.get_json(
-            self._build_path(document_id), build_partition_parameters(partition_key)
+            self._build_document_path(document_id), build_partition_query_parameters(partition_key)
         )
         return document
 
@@ -75,10 +75,10 @@ class Documents:
         """
         response = self._transport.request(
             "PUT",
-            self._build_path(str(document["id"])),
-            params=build_partition_parameters(partition_key),
+            self._build_document_path(str(document["id"])),
+            params=build_partition_query_parameters(partition_key),
             json=document,
-            headers=build_condition(etag),
+            headers=build_if_match_header(etag),
         )
         replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
@@ -97,10 +97,10 @@ class Documents:
         """
         self._transport.request(
             "DELETE",
-            self._build_path(document_id),
-            params=build_partition_parameters(partition_key),
-            headers=build_condition(etag),
+            self._build_document_path(document_id),
+            params=build_partition_query_parameters(partition_key),
+            headers=build_if_match_header(etag),
         )
 
-    def _build_path(self, document_id: str) -> str:
+    def _build_document_path(self, document_id: str) -> str:
         return f"{self._route}/{quote(document_id, safe='')}"

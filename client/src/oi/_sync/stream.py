@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidPro
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
-from oi.addresses import can_use_proxy, find_proxy
+from oi.addresses import can_use_proxy, find_proxy_url
 from oi.errors import (
     ApiError,
     ServerError,
@@ -52,7 +52,7 @@ def stream_messages(
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
-    proxy = _choose_proxy(transport.url)
+    proxy = _choose_proxy_argument(transport.url)
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
@@ -62,48 +62,48 @@ def stream_messages(
             headers = {"Authorization": f"Bearer {transport.get_token(renew=must_renew)}"}
             with connect(url, additional_headers=headers, proxy=proxy) as socket:
                 pause, must_renew = 1.0, False
-                position.record_opening()
+                position.record_connection_opened()
                 for text in socket:
                     message = json.loads(text)
                     if position.record_if_new(message):
                         yield message
         except InvalidStatus as refused:
             error = _build_handshake_error(refused)
-            must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
+            must_renew = isinstance(error, SignInError) and transport.can_renew_token and not must_renew
             if not must_renew:
-                _check_temporary(error, pause)
+                _raise_unless_temporary(error, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
         except ConnectionClosed:
             pass  # the service restarts, or the token has expired
         except ApiError as failure:
-            _check_temporary(failure, pause)
+            _raise_unless_temporary(failure, pause)
         except (OSError, InvalidHandshake, InvalidURI) as failure:
-            _check_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
+            _raise_unless_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
         sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
 
 
-def _choose_proxy(url: str) -> str | Literal[True] | None:
+def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
     """Return the proxy for the stream; True lets the WebSocket library choose, which also knows ``WSS_PROXY``."""
     if not can_use_proxy(url):
         return None
-    return True if {"ws", "wss"} & getproxies().keys() else find_proxy(url) or True
+    return True if {"ws", "wss"} & getproxies().keys() else find_proxy_url(url) or True
 
 
-def _check_temporary(error: ApiError, pause: float) -> None:
+def _raise_unless_temporary(error: ApiError, pause_seconds: float) -> None:
     """Check that the stream can continue after an error, because the service restarts, fails or is overloaded.
 
     Args:
         error: error of a handshake or of the request for a token.
-        pause: pause after the error in seconds.
+        pause_seconds: pause after the error in seconds.
 
     Raises:
         UnreachableError: the service was unreachable for half a minute or more.
         ApiError: the same error, which is not temporary.
     """
     if is_service_unreachable(error):
-        if pause >= _MAX_PAUSE:
+        if pause_seconds >= _MAX_PAUSE:
             raise UnreachableError(str(error)) from None
     elif not isinstance(error, (ServerError, TooManyRequestsError)):
         raise error from None
@@ -111,10 +111,10 @@ def _check_temporary(error: ApiError, pause: float) -> None:
 
 def _build_handshake_error(refused: InvalidStatus) -> ApiError:
     response = refused.response
-    return build_api_error(response.status_code, _parse_problem_document(response.body))
+    return build_api_error(response.status_code, _parse_problem_document_or_empty(response.body))
 
 
-def _parse_problem_document(body: bytes | bytearray) -> dict[str, Any]:
+def _parse_problem_document_or_empty(body: bytes | bytearray) -> dict[str, Any]:
     try:
         problem = json.loads(body)
     except ValueError:

@@ -7,11 +7,11 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.batches import MAX_BYTES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
+from oi.batches import MAX_BYTES, MESSAGE_ID_POINTER, add_message_id, encode_ndjson_line, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, Refusal, interpret_refusal
-from oi.requests import require_accepted
-from oi.spool_file import RefusedMessage, SpoolFile
+from oi.requests import require_messages_accepted
+from oi.spool_file import RefusedMessage, SpooledLine, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
 _GROWTH = 8
@@ -49,7 +49,7 @@ class Telemetry:
             JsonTextError: a message cannot be expressed in JSON; earlier batches may have been stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
-        lines = (encode_message(add_message_id(each, message_id_pointer)) for each in several)
+        lines = (encode_ndjson_line(add_message_id(each, message_id_pointer)) for each in several)
         accepted = 0
         for batch in split_into_batches(lines):
             try:
@@ -73,7 +73,7 @@ class Telemetry:
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         # The service stores a messageId once, so the request is safe to repeat without remembering its reply.
         reply = self._transport.request("POST", path, content=b"".join(batch), headers=_NDJSON, appends=True)
-        require_accepted(reply, len(batch))
+        require_messages_accepted(reply, len(batch))
         return len(batch)
 
     def spool(self, path: Path | str) -> "Spool":
@@ -125,7 +125,9 @@ class Spool:
             JsonTextError: a message cannot be expressed in JSON; no message is stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
-        self._file.add(lookup, [encode_message(add_message_id(each, message_id_pointer)) for each in several])
+        self._file.append_lines(
+            lookup, [encode_ndjson_line(add_message_id(each, message_id_pointer)) for each in several]
+        )
 
     def flush(self) -> int:
         """Send all stored messages, oldest first; return the number of messages that the service has accepted.
@@ -142,21 +144,21 @@ class Spool:
         held: dict[str, ApiError] = {}
         max_bytes = MAX_BYTES
         while True:
-            lookup, rows = self._file.read_batch(held, max_bytes)
+            lookup, rows = self._file.read_oldest_batch(held, max_bytes)
             if not rows:
                 break
             try:
-                self._telemetry.send_lines(lookup, [line for _, line in rows])
+                self._telemetry.send_lines(lookup, [row.line for row in rows])
             except ApiError as error:
                 refusal = interpret_refusal(error, lookup)
                 if refusal.action in {Action.RETRY, Action.READ_KEY}:
                     raise
                 if refusal.action is Action.SEND_FEWER and len(rows) > 1:
-                    max_bytes = sum(len(line) for _, line in rows) // 2
-                elif not self._mark_refused_messages(refusal, rows):
+                    max_bytes = sum(len(row.line) for row in rows) // 2
+                elif not self._try_mark_refused_messages(refusal, rows):
                     held[lookup] = error
                 continue
-            self._file.remove([each for each, _ in rows])
+            self._file.remove_accepted([row.row_id for row in rows])
             sent += len(rows)
             max_bytes = min(MAX_BYTES, max_bytes + max_bytes // _GROWTH + 1)
         if held:
@@ -171,17 +173,17 @@ class Spool:
         """Remove refused messages from the file, for instance after they were corrected and stored again."""
         self._file.remove_refused([each.id for each in refused])
 
-    def _mark_refused_messages(self, refusal: Refusal, rows: list[tuple[int, bytes]]) -> bool:
+    def _try_mark_refused_messages(self, refusal: Refusal, rows: list[SpooledLine]) -> bool:
         """Mark as refused the messages that the service will never accept; return whether there is one.
 
         If there is none, the service refuses the whole connection, and no message is marked.
 
         Args:
             refusal: interpretation of the service's error.
-            rows: the sent messages, each with its id in the file.
+            rows: the sent messages.
         """
-        reasons = refusal.map_rejected_lines_to_reasons([line for _, line in rows])
+        reasons = refusal.map_rejected_lines_to_reasons([row.line for row in rows])
         if refusal.reason_if_single and len(rows) == 1:
             reasons = {1: refusal.reason_if_single}
-        self._file.mark_refused({rows[number - 1][0]: reason for number, reason in reasons.items()})
+        self._file.mark_refused({rows[number - 1].row_id: reason for number, reason in reasons.items()})
         return bool(reasons)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from oi.cli.audit import add_date_options, add_page_options, print_note_about_damage
+from oi.cli.audit import add_date_options, add_page_options, print_note_about_damaged_records
 from oi.cli.output import JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.signing import add_signature_options, send_decision
 
@@ -44,8 +44,8 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
     if as_json:
         print_json({"amendments": records} if scope is None else records)
     else:
-        print_rows(records, _COLUMNS, empty="no amendments")
-    print_note_about_damage(damaged)
+        print_rows(records, _COLUMNS, empty_text="no amendments")
+    print_note_about_damaged_records(damaged)
     if more:
         click.echo("further amendments match; narrow the filters or raise --limit", err=True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oi.cli.main import DONE, REFUSED
+from oi.cli.main import DONE, REFUSED, ExitCode
 from oi.cli.output import Command, JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.verify import fetch_chain
 from oi.control_characters import escape_controls
@@ -95,39 +95,41 @@ _NAMES = {
 @_add_filter_options
 @add_page_options
 @add_json_option
-def query_events(as_json: bool, **filters: Any) -> None:
+def show_events(as_json: bool, **filters: Any) -> None:
     """Show audit records, newest first."""
     with open_workspace() as workspace:
         page = workspace.audit.query(**filters)
     if as_json:
         print_json(page.records)
     else:
-        print_rows(page.records, _COLUMNS, empty="no records")
-    print_note_about_damage(page.damaged)
+        print_rows(page.records, _COLUMNS, empty_text="no records")
+    print_note_about_damaged_records(page.damaged)
     if page.has_more:
         click.echo("further records match; narrow the filters or raise --limit", err=True)
 
 
-def print_note_about_damage(damaged: Sequence[str]) -> None:
+def print_note_about_damaged_records(record_ids: Sequence[str]) -> None:
     """Print to standard error which records are damaged in the store, so that placeholders are shown for them."""
-    if damaged:
-        click.echo(f"damaged in the store: {', '.join(map(escape_controls, damaged))}; run `oi audit verify`", err=True)
+    if record_ids:
+        click.echo(
+            f"damaged in the store: {', '.join(map(escape_controls, record_ids))}; run `oi audit verify`", err=True
+        )
 
 
 @audit_commands.command("export")
 @_add_filter_options
-@click.option("form", "--format", type=click.Choice(["json", "csv"]), default="json")
-@click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
-def export_events(form: str, output: Path | None, **filters: Any) -> None:
+@click.option("file_format", "--format", type=click.Choice(["json", "csv"]), default="json")
+@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+def export_events(file_format: str, output_path: Path | None, **filters: Any) -> None:
     """Export audit records, oldest first, as JSON or CSV; `oi verify-file` verifies a JSON export of a whole chain."""
     with open_workspace() as workspace:
-        exported = workspace.audit.export(format=form, **filters)
-    if output is None:
+        exported = workspace.audit.export(format=file_format, **filters)
+    if output_path is None:
         sys.stdout.buffer.write(exported.content)
     else:
-        output.write_bytes(exported.content)
-        click.echo(f"{len(exported.content):,} bytes in {output}", err=True)
-    print_note_about_damage(exported.damaged)
+        output_path.write_bytes(exported.content)
+        click.echo(f"{len(exported.content):,} bytes in {output_path}", err=True)
+    print_note_about_damaged_records(exported.damaged)
     if exported.has_more:
         click.echo("this is only the start of the records; narrow the filters or raise --limit", err=True)
 
@@ -136,7 +138,7 @@ def export_events(form: str, output: Path | None, **filters: Any) -> None:
 @add_chain_options
 @click.option("--record-id", metavar="ID", help="Also recompute the digest of this record.")
 @add_json_option
-def verify_chain(target: str | None, scope: str | None, record_id: str | None, as_json: bool) -> int:
+def verify_chain(target: str | None, scope: str | None, record_id: str | None, as_json: bool) -> ExitCode:
     """Verify an audit chain from its first record to its last.
 
     The exit code is 1 if the chain is broken, if the record of --record-id is altered or missing, or if the given scope
@@ -189,7 +191,7 @@ audit_commands.add_command(fetch_chain)
 @add_chain_options
 @click.argument("record_id")
 @add_json_option
-def prove_record(record_id: str, target: str | None, scope: str | None, as_json: bool) -> None:
+def show_inclusion_proof(record_id: str, target: str | None, scope: str | None, as_json: bool) -> None:
     """Show the newest checkpoint of an audit chain, and the proof that the chain contains a record."""
     if not (record_id.isascii() and record_id.isdigit() and len(record_id) <= _RECORD_ID_DIGITS):
         raise click.UsageError(f"{record_id!r} is not a RecordID of 12 digits.")
@@ -230,4 +232,4 @@ def list_signatures(user_id: str | None, start: str | None, end: str | None, as_
     if as_json:
         print_json({"signatures": found})
         return
-    print_rows(found, _SIGNATURE_COLUMNS, empty="no signatures")
+    print_rows(found, _SIGNATURE_COLUMNS, empty_text="no signatures")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import click
@@ -18,7 +19,7 @@ from oi.oauth import (
     Grant,
     check_oauth_client_exists,
     open_http_client,
-    redeem_code,
+    redeem_authorization_code,
     request_server_metadata,
 )
 
@@ -30,7 +31,9 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>oi</title
 """
 
 
-def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: float = WAIT_SECONDS) -> Grant:
+def sign_in_with_browser(
+    url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: float = WAIT_SECONDS
+) -> Grant:
     """Open the sign-in page in a browser, wait until the user has allowed access, and return the tokens.
 
     Args:
@@ -43,29 +46,29 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         SignInError: the user denied access, or did not decide in time.
         ApiError: the service does not know the OAuth client, or cannot be reached.
     """
-    with open_http_client(url) as client, _run_receiver() as receiver:
+    with open_http_client(url) as client, _run_redirect_receiver() as receiver:
         server = request_server_metadata(client, url)
         request = AuthorizationRequest(client_id, f"{receiver.url}{_PATH}", scopes)
         try:
             check_oauth_client_exists(client, server, request)
         except NotFoundError as error:
-            error.add_note(_explain_missing_client(client_id))
+            error.add_note(_explain_missing_oauth_client(client_id))
             raise
         receiver.set_expected_request(request, server)
         address = request.build_url(server)
         click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)
         webbrowser.open(address)
-        return redeem_code(client, server, request, receiver.wait_for_code(wait_seconds))
+        return redeem_authorization_code(client, server, request, receiver.wait_for_authorization_code(wait_seconds))
 
 
-def _explain_missing_client(client_id: str) -> str:
+def _explain_missing_oauth_client(client_id: str) -> str:
     return (
         "Sign in with an API key, or ask an administrator to add this to the workspace document:\n"
         f"  oauthClients:\n    - {{id: {client_id}, name: Command line oi, redirectUris: [http://127.0.0.1{_PATH}]}}"
     )
 
 
-class _Receiver:
+class _RedirectReceiver:
     """Web server on this computer that receives the result of the sign-in from the browser."""
 
     def __init__(self) -> None:
@@ -76,7 +79,7 @@ class _Receiver:
 
         class _Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                members = receiver.parse_authorization_reply(self.path)
+                members = receiver.find_authorization_reply(self.path)
                 status, title, text = _build_result_page(members)
                 body = _PAGE.format(title=escape(title), text=escape(text)).encode()
                 self.send_response(status)
@@ -98,29 +101,29 @@ class _Receiver:
         """Set the authorization request whose reply this server accepts; replies to other requests are ignored."""
         self._request, self._issuer = request, server.issuer
 
-    def parse_authorization_reply(self, address: str) -> Mapping[str, str] | None:
+    def find_authorization_reply(self, request_url: str) -> Mapping[str, str] | None:
         """Parse the reply of the authorization server from the URL of a request; return its parameters by name.
 
         Return None if the request is not the expected reply: other web pages can send requests to this port, too, and
         must not end the sign-in.
         """
-        parts = urlsplit(address)
+        parts = urlsplit(request_url)
         members = {name: values[0] for name, values in parse_qs(parts.query).items() if len(values) == 1}
         if parts.path != _PATH or self._request is None:
             return None
         is_reply = members.get("state") == self._request.state and members.get("iss") == self._issuer
         return members if is_reply else None
 
-    def wait_for_code(self, seconds: float) -> str:
+    def wait_for_authorization_code(self, max_seconds: float) -> str:
         """Wait for the reply of the authorization server, and return its authorization code.
 
         Raises:
             SignInError: the user denied access, or no reply arrived in time.
         """
         try:
-            members = self.replies.get(timeout=seconds)
+            members = self.replies.get(timeout=max_seconds)
         except queue.Empty:
-            raise SignInError(0, "", f"Nobody signed in within {seconds:.0f} s. Run the command again.") from None
+            raise SignInError(0, "", f"Nobody signed in within {max_seconds:.0f} s. Run the command again.") from None
         if "code" not in members:
             error = members.get("error", "")
             detail = members.get("error_description") or error or "The service returned no code."
@@ -128,13 +131,21 @@ class _Receiver:
         return members["code"]
 
 
-def _build_result_page(members: Mapping[str, str] | None) -> tuple[int, str, str]:
-    """Describe the result of the sign-in for the browser: HTTP status, title and text of a page."""
-    if members is None:
-        return 404, "Not found", "This address does not belong to a sign-in that is waiting."
-    if "code" in members:
-        return 200, "Signed in", "You can close this page and return to the terminal."
-    return 200, "Not signed in", "You can close this page. The terminal shows the reason."
+class _ResultPage(NamedTuple):
+    """Page that shows the result of the sign-in in the browser, with its HTTP status."""
+
+    status: int
+    title: str
+    text: str
+
+
+def _build_result_page(authorization_reply: Mapping[str, str] | None) -> _ResultPage:
+    """Describe the result of the sign-in for the browser; None for a request that is no authorization reply."""
+    if authorization_reply is None:
+        return _ResultPage(404, "Not found", "This address does not belong to a sign-in that is waiting.")
+    if "code" in authorization_reply:
+        return _ResultPage(200, "Signed in", "You can close this page and return to the terminal.")
+    return _ResultPage(200, "Not signed in", "You can close this page. The terminal shows the reason.")
 
 
 def _build_result_page_headers(body: bytes) -> Iterator[tuple[str, str]]:
@@ -146,8 +157,8 @@ def _build_result_page_headers(body: bytes) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _run_receiver() -> Iterator[_Receiver]:
-    receiver = _Receiver()
+def _run_redirect_receiver() -> Iterator[_RedirectReceiver]:
+    receiver = _RedirectReceiver()
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -32,9 +32,9 @@ def show_workspace(as_json: bool) -> None:
 
 
 @workspace_commands.command("export")
-@click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
 @click.option("as_json", "--json", is_flag=True, help="Export JSON instead of YAML.")
-def export_workspace(output: Path | None, as_json: bool) -> None:
+def export_workspace_document(output_path: Path | None, as_json: bool) -> None:
     """Export the whole workspace as a document in YAML."""
     with open_workspace() as opened:
         if as_json:
@@ -42,40 +42,40 @@ def export_workspace(output: Path | None, as_json: bool) -> None:
             document = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         else:
             document = opened.export_document()
-    if output is None:
+    if output_path is None:
         sys.stdout.buffer.write(document.encode())
     else:
-        output.write_text(document, encoding="utf-8")
+        output_path.write_text(document, encoding="utf-8")
 
 
 @workspace_commands.command("plan")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @add_json_option
-def plan_workspace(file: Path, as_json: bool) -> None:
+def show_plan_of_workspace_document(file: Path, as_json: bool) -> None:
     """Show the changes that a workspace document would make."""
     with open_workspace() as opened:
-        plan = opened.plan_document(_read_document(file))
+        plan = opened.plan_document(_read_document_text(file))
     print_json(plan) if as_json else _print_plan(plan)
 
 
 @workspace_commands.command("apply")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("is_confirmed", "--yes", is_flag=True, help="Do not ask.")
 @add_json_option
-def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
+def apply_workspace_document(file: Path, is_confirmed: bool, as_json: bool) -> None:
     """Change the workspace so that it matches a document, after showing the planned changes."""
-    text = _read_document(file)
+    text = _read_document_text(file)
     with open_workspace() as opened:
         plan = opened.plan_document(text)
         if not as_json:
             _print_plan(plan)
-        if plan["changes"] and not yes:
+        if plan["changes"] and not is_confirmed:
             click.confirm("Apply these changes?", abort=True, err=True)
         applied = opened.apply_document(text, plan["planTag"])
     print_json(applied) if as_json else click.echo(_format_change_count(len(applied["changes"])))
 
 
-def _read_document(file: Path) -> str:
+def _read_document_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

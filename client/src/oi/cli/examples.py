@@ -73,28 +73,28 @@ _EXAMPLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def add_examples(name: str, command: click.Command) -> None:
+def add_examples_to_help(command_name: str, command: click.Command) -> None:
     """Add examples to the help texts of a command and of its subcommands.
 
     Args:
-        name: words that follow ``oi`` on the command line to call the command.
+        command_name: words that follow ``oi`` on the command line to call the command.
         command: a command, or a group of commands.
     """
     if isinstance(command, click.Group):
         for below, each in command.commands.items():
-            add_examples(f"{name} {below}", each)
+            add_examples_to_help(f"{command_name} {below}", each)
         return
-    examples = _EXAMPLES.get(name) or _build_item_example(name)
+    examples = _EXAMPLES.get(command_name) or _build_item_examples(command_name)
     if examples:
         lines = "\n".join(f"  {line}" for line in examples)
         command.epilog = f"\b\n{'Example' if len(examples) == 1 else 'Examples'}:\n{lines}"
 
 
-def _build_item_example(name: str) -> tuple[str, ...]:
+def _build_item_examples(command_name: str) -> tuple[str, ...]:
     """Return the example for a command that lists, shows or changes items of one kind, such as connections."""
-    group, _, verb = name.partition(" ")
+    group, _, verb = command_name.partition(" ")
     if group not in _ITEMS:
         return ()
     key = _ITEMS[group]
     arguments = {"list": "", "show": f" {key}", "put": f" {key} item.json", "delete": f" {key}"}
-    return (f"oi {name}{arguments[verb]}",) if verb in arguments else ()
+    return (f"oi {command_name}{arguments[verb]}",) if verb in arguments else ()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oi.cli.main import DONE, REFUSED, ExitCode
+
 if TYPE_CHECKING:
     from oi.gateway.settings import GatewaySettings
 
@@ -37,7 +39,7 @@ def gateway_commands() -> None:
 
 @gateway_commands.command("run")
 @_FILE
-def run_edge_gateway(file: Path) -> int:
+def run_edge_gateway(file: Path) -> ExitCode:
     """Run the gateway until SIGTERM or Ctrl-C; messages that were not sent stay in the spool file."""
     from oi.gateway.gateway import run_gateway  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
@@ -49,35 +51,46 @@ def run_edge_gateway(file: Path) -> int:
         asyncio.run(_run_until_signal(run_gateway(settings)))
     except* SettingsError as errors:
         raise click.UsageError(str(errors.exceptions[0])) from None
-    return 0
+    return DONE
 
 
 @gateway_commands.command("check")
 @_FILE
-@click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages to show.")
-@click.option("--seconds", type=click.IntRange(1, 3600), default=30, show_default=True, help="Maximum time to wait.")
-def check_configuration(file: Path, count: int, seconds: int) -> int:
+@click.option(
+    "max_messages", "--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages to show."
+)
+@click.option(
+    "max_seconds",
+    "--seconds",
+    type=click.IntRange(1, 3600),
+    default=30,
+    show_default=True,
+    help="Maximum time to wait.",
+)
+def check_configuration(file: Path, max_messages: int, max_seconds: int) -> ExitCode:
     """Connect to the service and the MQTT broker, and show messages as they would be sent; nothing is sent.
 
     The exit code is 1 if the API key lacks a right, or if the service would not accept a message.
     """
     from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
-    from oi.gateway.check import check_gateway  # noqa: PLC0415  needs the extra
+    from oi.gateway.check import try_gateway_configuration  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
     from oi.gateway.sources.mqtt_connection import BrokerError  # noqa: PLC0415
 
     settings = _load_settings(file)
 
-    def show(text: str) -> None:
+    def print_escaped(text: str) -> None:
         click.echo(escape_controls(text))
 
     try:
-        is_good = asyncio.run(check_gateway(settings, count=count, seconds=seconds, show=show))
+        is_good = asyncio.run(
+            try_gateway_configuration(settings, max_messages=max_messages, max_seconds=max_seconds, show=print_escaped)
+        )
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     except BrokerError as error:
         raise ConnectionError(str(error)) from None
-    return 0 if is_good else 1
+    return DONE if is_good else REFUSED
 
 
 @gateway_commands.command("rejected")
@@ -98,10 +111,10 @@ def show_rejected_messages(file: Path, limit: int, as_json: bool) -> None:
 
 def _load_settings(file: Path) -> "GatewaySettings":
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
-    from oi.gateway.settings import load_settings  # noqa: PLC0415
+    from oi.gateway.settings import load_gateway_settings  # noqa: PLC0415
 
     try:
-        return load_settings(file)
+        return load_gateway_settings(file)
     except SettingsError as error:
         raise click.UsageError(f"{file}: {error}") from None
 

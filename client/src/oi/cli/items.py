@@ -13,31 +13,31 @@ if TYPE_CHECKING:
 
 
 def _build_item_commands(
-    name: str, member: str, columns: Sequence[str], get: Callable[["Workspace"], "Items"]
+    group_name: str, json_property: str, columns: Sequence[str], get_items: Callable[["Workspace"], "Items"]
 ) -> click.Group:
     """Build the commands list, show, put and delete for one kind of item, such as connections.
 
     Args:
-        name: name of the group of commands.
-        member: name of the JSON property that contains the items in the output of ``list --json``.
+        group_name: name of the group of commands.
+        json_property: name of the JSON property that contains the items in the output of ``list --json``.
         columns: properties of an item that ``list`` shows as columns.
-        get: returns the part of the client that manages these items.
+        get_items: returns the part of the client that manages these items.
     """
-    group = click.Group(name, help=f"Show and change {'members' if name == 'team' else name}.")
+    group = click.Group(group_name, help=f"Show and change {'members' if group_name == 'team' else group_name}.")
 
-    @group.command("list", help=f"List all {'members' if name == 'team' else name}.")
+    @group.command("list", help=f"List all {'members' if group_name == 'team' else group_name}.")
     @add_json_option
     def list_items(as_json: bool) -> None:
         with open_workspace() as workspace:
-            found = get(workspace).list()
-        print_json({member: found}) if as_json else print_rows(found, columns)
+            found = get_items(workspace).list()
+        print_json({json_property: found}) if as_json else print_rows(found, columns)
 
     @group.command("show", help="Show the item with this id or lookup as JSON.")
     @click.argument("key")
     @add_json_option
     def show_item(key: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
         with open_workspace() as workspace:
-            print_json(get(workspace).get(key)[0])
+            print_json(get_items(workspace).get(key)[0])
 
     @group.command("put", help="Create or replace the item with this id or lookup from a JSON file.")
     @click.argument("key")
@@ -47,7 +47,7 @@ def _build_item_commands(
     def put_item(key: str, file: IO[str], etag: str | None, as_json: bool) -> None:
         definition = read_json(file)
         with open_workspace() as workspace:
-            stored = get(workspace).put(key, definition, etag=etag)
+            stored = get_items(workspace).put(key, definition, etag=etag)
         print_json(stored) if as_json else click.echo(f"{key} is stored")
 
     @group.command("delete", help="Delete the item with this id or lookup.")
@@ -56,7 +56,7 @@ def _build_item_commands(
     @add_json_option
     def delete_item(key: str, as_json: bool) -> None:
         with open_workspace() as workspace:
-            get(workspace).delete(key)
+            get_items(workspace).delete(key)
         if not as_json:
             click.echo(f"{key} is deleted")
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -30,7 +30,7 @@ def listen_for_webhooks(host: str, port: int, secret_file: Path | None, status: 
     The file with the secret is read for each request, so you can write it after you have created the webhook. Without a
     file, no signature is verified.
     """
-    server = build_server(host, port, secret_file, status, as_json=as_json)
+    server = build_webhook_server(host, port, secret_file, status, as_json=as_json)
     click.echo(f"receiving on http://{host}:{server.server_port}/", err=True)
     try:
         server.serve_forever()
@@ -40,17 +40,29 @@ def listen_for_webhooks(host: str, port: int, secret_file: Path | None, status: 
         server.server_close()
 
 
-def describe_request(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:
+class RequestReport(TypedDict):
+    """Description of a webhook request, with the result of its verification.
+
+    Attributes:
+        id: header ``webhook-id``; None if it is missing.
+        valid: whether the signature is valid; None if no secret is known.
+        reason: reason why the request is not valid or not verified; empty if it is valid.
+        body: JSON value of the body, or its text if it is not JSON.
+    """
+
+    id: str | None
+    valid: bool | None
+    reason: str
+    body: Any
+
+
+def verify_and_describe_request(headers: Mapping[str, str], body: bytes, secret: str) -> RequestReport:
     """Verify a webhook request, and return a description of the request with the result.
 
     Args:
         headers: HTTP headers of the request.
         body: body of the request, as received.
         secret: secret of the webhook; empty if it is not known.
-
-    Returns:
-        Mapping with ``id`` (header ``webhook-id``), ``valid`` (None if no secret is known), ``reason`` (empty if the
-        request is valid) and ``body`` (text if the body is not JSON).
     """
     named = {name.lower(): value for name, value in headers.items()}
     reason, valid = "no secret is known; use --secret-file", None
@@ -67,15 +79,15 @@ def describe_request(headers: Mapping[str, str], body: bytes, secret: str) -> di
     return {"id": named.get("webhook-id"), "valid": valid, "reason": reason, "body": content}
 
 
-def format_request(request: Mapping[str, Any]) -> str:
-    """Format the result of :func:`describe_request` for a terminal; control characters are escaped."""
-    verdict = {True: "signature valid", False: "signature INVALID", None: "signature not verified"}[request["valid"]]
-    reason = f": {request['reason']}" if request["reason"] else ""
-    return f"{ascii(request['id'] or '-')[1:-1]}  {verdict}{reason}\n{json.dumps(request['body'], indent=2)}"
+def format_request_report(report: RequestReport) -> str:
+    """Format the result of :func:`verify_and_describe_request` for a terminal; control characters are escaped."""
+    verdict = {True: "signature valid", False: "signature INVALID", None: "signature not verified"}[report["valid"]]
+    reason = f": {report['reason']}" if report["reason"] else ""
+    return f"{ascii(report['id'] or '-')[1:-1]}  {verdict}{reason}\n{json.dumps(report['body'], indent=2)}"
 
 
-def build_server(
-    host: str, port: int, secret_file: Path | None, status: int, *, as_json: bool = False
+def build_webhook_server(
+    host: str, port: int, secret_file: Path | None, reply_status: int, *, as_json: bool = False
 ) -> ThreadingHTTPServer:
     """Create the HTTP server that receives and prints webhook requests.
 
@@ -83,7 +95,7 @@ def build_server(
         host: address to listen on.
         port: port to listen on; 0 for any free port.
         secret_file: file with the secret of the webhook; None if the secret is not known.
-        status: HTTP status of all replies; an error status shows how the service repeats failed deliveries.
+        reply_status: HTTP status of all replies; an error status shows how the service repeats failed deliveries.
         as_json: whether a request is printed as one line of JSON.
     """
 
@@ -99,10 +111,10 @@ def build_server(
                 self.send_error(413)
                 return
             body = self.rfile.read(int(length))
-            request = describe_request(dict(self.headers.items()), body, _read_secret(secret_file))
-            sys.stdout.write(f"{json.dumps(request) if as_json else format_request(request)}\n")
+            report = verify_and_describe_request(dict(self.headers.items()), body, _read_secret_or_empty(secret_file))
+            sys.stdout.write(f"{json.dumps(report) if as_json else format_request_report(report)}\n")
             sys.stdout.flush()
-            self.send_response(status)
+            self.send_response(reply_status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -112,7 +124,7 @@ def build_server(
     return ThreadingHTTPServer((host, port), _Handler)
 
 
-def _read_secret(path: Path | None) -> str:
+def _read_secret_or_empty(path: Path | None) -> str:
     try:
         # The check of the signature reports a file that contains no secret, also if it is not UTF-8.
         return path.read_text(encoding="utf-8", errors="replace").strip() if path else ""

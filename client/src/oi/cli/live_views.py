@@ -65,7 +65,7 @@ class LiveChart:
         """Build the table with the lowest, highest and newest value of each device, and a chart of its values."""
         numbers = {device: [value for _, value in values] for device, values in sorted(self._values.items())}
         rows = (
-            (*device, *(f"{each:.6g}" for each in (min(values), max(values), values[-1])), draw_blocks(values))
+            (*device, *(f"{each:.6g}" for each in (min(values), max(values), values[-1])), draw_block_chart(values))
             for device, values in numbers.items()
         )
         table = _build_table(("connection", "device", "lowest", "highest", "newest", self._field), rows)
@@ -75,7 +75,7 @@ class LiveChart:
         return table
 
 
-def draw_blocks(values: "Sequence[float]") -> str:
+def draw_block_chart(values: "Sequence[float]") -> str:
     """Draw numbers as a line of block characters; the lowest number has the smallest block."""
     # Half of each value, because the difference of two finite numbers can be infinite.
     low = min(values) / 2
@@ -91,12 +91,12 @@ def _get_connection_and_device(message: "Mapping[str, Any]") -> tuple[str, str]:
     return message["Metadata"]["ConnectionLookup"], message["Subject"]
 
 
-def _build_table(names: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> "Table":
+def _build_table(column_names: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> "Table":
     from rich.table import Table  # noqa: PLC0415  slow to load
     from rich.text import Text  # noqa: PLC0415  as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
+    for name in column_names:
         table.add_column(Text(escape_controls(name)))
     for row in rows:
         table.add_row(*(Text(escape_controls(cell)) for cell in row))

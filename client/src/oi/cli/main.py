@@ -3,9 +3,11 @@
 import io
 import sys
 from importlib import import_module
+from typing import TypeAlias
 
 import click
 
+ExitCode: TypeAlias = int
 DONE, REFUSED, WRONG_USAGE, UNREACHABLE = 0, 1, 2, 3
 """Exit codes: 0 done; 1 refused, not found or broken; 2 wrong usage; 3 service not reachable, or outcome unknown."""
 
@@ -46,11 +48,11 @@ class _LazyGroup(click.Group):
         """Import the module of a command, and return the command."""
         if cmd_name not in _COMMANDS:
             return None
-        from oi.cli.examples import add_examples  # noqa: PLC0415  only commands that ran need it
+        from oi.cli.examples import add_examples_to_help  # noqa: PLC0415  only commands that ran need it
 
         module = vars(import_module(_COMMANDS[cmd_name][0]))
         command = next(each for each in module.values() if isinstance(each, click.Command) and each.name == cmd_name)
-        add_examples(cmd_name, command)
+        add_examples_to_help(cmd_name, command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -84,7 +86,7 @@ def run() -> None:
     sys.exit(execute(sys.argv[1:]))
 
 
-def execute(arguments: list[str]) -> int:
+def execute(arguments: list[str]) -> ExitCode:
     """Run the command ``oi`` and return its exit code."""
     try:
         result = main.main(args=arguments, prog_name="oi", standalone_mode=False)
@@ -97,11 +99,11 @@ def execute(arguments: list[str]) -> int:
         error.show()
         return WRONG_USAGE
     except Exception as error:  # noqa: BLE001  unknown errors are raised again
-        return _report_error(error)
+        return _print_error_and_get_exit_code(error)
     return result if isinstance(result, int) else DONE
 
 
-def _report_error(error: Exception) -> int:
+def _print_error_and_get_exit_code(error: Exception) -> ExitCode:
     """Print an expected error for the user, and return the exit code for the command; raise any other error again."""
     from oi.control_characters import escape_controls, escape_controls_except_line_breaks  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above

@@ -98,33 +98,35 @@ def format_json(value: Any, indent: int | None = None) -> str:
     return _CONTROLS_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, empty: str = "nothing found") -> None:
-    """Print rows as a table that has only the columns with these names; print ``empty`` if there are no rows."""
+def print_rows(
+    rows: Iterable[Mapping[str, Any]], column_names: Sequence[str], *, empty_text: str = "nothing found"
+) -> None:
+    """Print rows as a table that has only the columns with these names; print ``empty_text`` if there are no rows."""
     from rich.console import Console  # noqa: PLC0415  slow to load
 
-    table = _build_table(rows, columns)
+    table = _build_table(rows, column_names)
     if not table.row_count:
-        click.echo(empty)
+        click.echo(empty_text)
     elif (console := Console()).is_terminal:
         console.print(table, crop=False)
     else:
         click.echo(_format_table(table))
 
 
-def format_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+def format_rows_as_table(rows: Iterable[Mapping[str, Any]], column_names: Sequence[str]) -> str:
     """Format rows as the text of a table that has only the columns with these names."""
-    return _format_table(_build_table(rows, columns))
+    return _format_table(_build_table(rows, column_names))
 
 
-def _build_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> "Table":
+def _build_table(rows: Iterable[Mapping[str, Any]], column_names: Sequence[str]) -> "Table":
     from rich.table import Table  # noqa: PLC0415  slow to load
     from rich.text import Text  # noqa: PLC0415  as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
+    for name in column_names:
         table.add_column(Text(escape_controls(name)), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(format_cell(row.get(name))) for name in columns))
+        table.add_row(*(Text(format_cell(row.get(name))) for name in column_names))
     return table
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -10,7 +10,7 @@ from oi.cli.output import (
     JSON_FILE,
     Command,
     add_json_option,
-    format_rows,
+    format_rows_as_table,
     open_workspace,
     print_json,
     print_rows,
@@ -35,7 +35,7 @@ _SUFFIXES = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "a
 _BINARY = frozenset({"parquet", "arrow"})
 
 
-def _add_time_options(command: Command) -> Command:
+def _add_time_and_limit_options(command: Command) -> Command:
     for option in (
         click.option("--limit", type=click.IntRange(1, 10_000), help="Maximum number of rows."),
         click.option("end", "--to", metavar="TIME", help="End of the time range, exclusive; RFC 3339."),
@@ -61,7 +61,7 @@ def list_queries(as_json: bool) -> None:
         print_json({"warmQueries": found})
         return
     rows = [{**each, "state": _describe_approval_state(each)} for each in found]
-    print_rows(rows, ["lookup", "name", "surface", "state"], empty="no warm queries")
+    print_rows(rows, ["lookup", "name", "surface", "state"], empty_text="no warm queries")
 
 
 def _describe_approval_state(definition: "QueryDefinition") -> str:
@@ -83,16 +83,17 @@ def show_query(lookup: str, as_json: bool) -> None:
     _print_definition(found)
 
 
-def _print_definition(found: "QueryDefinition", *, is_error_output: bool = False) -> None:
+def _print_definition(definition: "QueryDefinition", *, is_error_output: bool = False) -> None:
     parameters = (
         f"  parameter {each['name']}: {each['type']}, default {each.get('default')!r}"
-        for each in found.get("parameters") or ()
+        for each in definition.get("parameters") or ()
     )
+    state = _describe_approval_state(definition)
     lines = (
-        f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_approval_state(found)}",
+        f"{definition['name']} ({definition['lookup']}), surface {definition['surface']}, {state}",
         *parameters,
-        f"  ETag {found['etag']}",
-        escape_controls_except_line_breaks(found["kql"]),
+        f"  ETag {definition['etag']}",
+        escape_controls_except_line_breaks(definition["kql"]),
     )
     click.echo("\n".join(lines), err=is_error_output)
 
@@ -100,14 +101,14 @@ def _print_definition(found: "QueryDefinition", *, is_error_output: bool = False
 @query_commands.command("run")
 @click.argument("lookup")
 @click.option("parameters", "-p", "--parameter", metavar="NAME=VALUE", multiple=True, help="Value of a parameter.")
-@_add_time_options
+@_add_time_and_limit_options
 @click.option(
-    "form",
+    "output_format",
     "--format",
     type=click.Choice(["table", "json", *_MEDIA_TYPES]),
     help="Format of the rows; that of the file's suffix if omitted, else a table.",
 )
-@click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
 @add_json_option
 def run_query(
     lookup: str,
@@ -116,8 +117,8 @@ def run_query(
     start: str | None,
     end: str | None,
     limit: int | None,
-    form: str | None,
-    output: Path | None,
+    output_format: str | None,
+    output_path: Path | None,
     as_json: bool,
 ) -> None:
     """Execute an approved warm query.
@@ -128,37 +129,41 @@ def run_query(
       oi query run latest-readings -o readings.parquet
       oi query run latest-readings --format csv
     """
-    from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
+    from oi._sync.queries import build_execution_parameters  # noqa: PLC0415  loads httpx
 
     values = _parse_query_parameters(parameters)
-    form = "json" if as_json else form or (_SUFFIXES.get(output.suffix.lower()) if output else None) or "table"
-    if form in _BINARY and output is None and sys.stdout.isatty():
+    form = (
+        "json"
+        if as_json
+        else output_format or (_SUFFIXES.get(output_path.suffix.lower()) if output_path else None) or "table"
+    )
+    if form in _BINARY and output_path is None and sys.stdout.isatty():
         raise click.UsageError(f"The format {form} is binary; pass an output file with -o.")
     with open_workspace() as workspace:
         if form == "table":
             result = workspace.queries.run(
                 lookup, parameters=values, time_range=time_range, start=start, end=end, limit=limit
             )
-            _print_result(result, output)
+            _print_or_write_result(result, output_path)
             return
         media_type = _MEDIA_TYPES.get(form, "application/json")
-        chosen = build_parameters(values, time_range, start, end, limit)
+        chosen = build_execution_parameters(values, time_range, start, end, limit)
         content, headers = workspace.queries.run_raw(lookup, media_type, chosen)
-    if output is not None:
-        output.write_bytes(content)
+    if output_path is not None:
+        output_path.write_bytes(content)
     else:
         sys.stdout.buffer.write(content + (b"\n" if form == "json" else b""))
-    _print_note_about_missing_rows(is_truncated=headers.get("x-query-truncated") == "true")
+    _print_note_if_truncated(is_truncated=headers.get("x-query-truncated") == "true")
 
 
-def _parse_query_parameters(texts: "Iterable[str]") -> dict[str, str]:
+def _parse_query_parameters(name_value_texts: "Iterable[str]") -> dict[str, str]:
     """Return the values of the options ``--parameter``, by name.
 
     Raises:
         UsageError: an option is not NAME=VALUE, or two options have the same name.
     """
     values: dict[str, str] = {}
-    for text in texts:
+    for text in name_value_texts:
         name, found, value = text.partition("=")
         if not found or not name:
             raise click.UsageError(f"{text!r} is not NAME=VALUE.")
@@ -168,16 +173,16 @@ def _parse_query_parameters(texts: "Iterable[str]") -> dict[str, str]:
     return values
 
 
-def _print_result(result: "QueryResult", output: Path | None = None) -> None:
+def _print_or_write_result(result: "QueryResult", output_path: Path | None = None) -> None:
     columns = [column.name for column in result.columns]
-    if output is None:
-        print_rows(result.rows, columns, empty="no rows")
+    if output_path is None:
+        print_rows(result.rows, columns, empty_text="no rows")
     else:
-        output.write_text(format_rows(result.rows, columns) + "\n", encoding="utf-8")
-    _print_note_about_missing_rows(is_truncated=result.truncated)
+        output_path.write_text(format_rows_as_table(result.rows, columns) + "\n", encoding="utf-8")
+    _print_note_if_truncated(is_truncated=result.truncated)
 
 
-def _print_note_about_missing_rows(*, is_truncated: bool) -> None:
+def _print_note_if_truncated(*, is_truncated: bool) -> None:
     if is_truncated:
         click.echo("the query has more rows; raise --limit to see them", err=True)
 
@@ -187,7 +192,7 @@ def _print_note_about_missing_rows(*, is_truncated: bool) -> None:
 @click.argument("file", type=JSON_FILE)
 @click.option("--if-match", "etag", help="Replace the query only if it still has this ETag.")
 @add_json_option
-def put_query(lookup: str, file: Any, etag: str | None, as_json: bool) -> None:
+def put_query(lookup: str, file: IO[str], etag: str | None, as_json: bool) -> None:
     """Create or replace a warm query from a JSON file with name, surface and kql: a draft until approved."""
     definition = read_json(file)
     with open_workspace() as workspace:
@@ -262,7 +267,7 @@ def reject_query(
 
 @click.command("kql")
 @click.argument("text")
-@_add_time_options
+@_add_time_and_limit_options
 @add_json_option
 def run_kql_text(
     text: str, time_range: str | None, start: str | None, end: str | None, limit: int | None, as_json: bool
@@ -273,14 +278,14 @@ def run_kql_text(
     Example:
       oi kql "Telemetry | summarize count() by ConnectionLookup" --time-range P1D
     """
-    from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
+    from oi._sync.queries import build_execution_parameters  # noqa: PLC0415  loads httpx
 
     written = sys.stdin.read() if text == "-" else text
     with open_workspace() as workspace:
         if as_json:
-            body = {"query": written, **build_parameters(None, time_range, start, end, limit)}
+            body = {"query": written, **build_execution_parameters(None, time_range, start, end, limit)}
             reply = workspace.request("POST", "/oi-api/warm-queries", json=body, reads=True, is_slow=True)
             print_json(reply)
-            _print_note_about_missing_rows(is_truncated=reply["truncated"])
+            _print_note_if_truncated(is_truncated=reply["truncated"])
             return
-        _print_result(workspace.kql(written, time_range=time_range, start=start, end=end, limit=limit))
+        _print_or_write_result(workspace.kql(written, time_range=time_range, start=start, end=end, limit=limit))

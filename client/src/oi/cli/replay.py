@@ -5,14 +5,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
 from oi.cli.output import add_json_option, open_async_workspace, print_json
 from oi.replay.csv_rows import TIMESTAMP, CsvFile, CsvRow
-from oi.replay.layout import TIMESTAMP_FORMATS, build_replay_target, parse_pointer
-from oi.replay.message_ids import parse_zone
+from oi.replay.layout import TIMESTAMP_FORMATS, build_replay_target, parse_json_pointer
+from oi.replay.message_ids import parse_time_zone
 from oi.replay.repeat_filter import RepeatFilter
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Zone(click.ParamType[tzinfo]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:
         """Accept the name of a time zone, such as Europe/Berlin."""
         try:
-            return parse_zone(str(value))
+            return parse_time_zone(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -51,7 +51,7 @@ class _PointerText(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept a JSON pointer (RFC 6901)."""
         try:
-            parse_pointer(value)
+            parse_json_pointer(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         return value
@@ -97,7 +97,7 @@ def replay_csv_files(as_json: bool, **options: Any) -> None:
       oi replay day1.csv day2.csv --connection pump-rig --speed 60
     """
     started = time.monotonic()
-    counts = asyncio.run(_replay_files(options))
+    counts = asyncio.run(_replay_files_and_count_rows(options))
     if as_json:
         print_json(counts)
         return
@@ -107,7 +107,15 @@ def replay_csv_files(as_json: bool, **options: Any) -> None:
     )
 
 
-async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
+class _RowCounts(TypedDict):
+    """Numbers of rows that were read, accepted by the service, and skipped because they repeat an earlier row."""
+
+    read: int
+    accepted: int
+    repeated: int
+
+
+async def _replay_files_and_count_rows(options: Mapping[str, Any]) -> _RowCounts:
     from rich.console import Console  # noqa: PLC0415  slow to load
     from rich.progress import Progress  # noqa: PLC0415
 
@@ -115,20 +123,20 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
 
     async with open_async_workspace() as workspace:
         files = await _build_csv_file_objects(workspace, options)
-        total = sum(1 for _ in RepeatFilter().iterate_unique_rows(_read_rows(files)))
+        total = sum(1 for _ in RepeatFilter().iterate_unique_rows(_iterate_rows_of_files(files)))
         rows, accepted = RepeatFilter(), 0
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("rows", total=total)
 
-            def count(number: int) -> None:
+            def report_accepted(row_count: int) -> None:
                 nonlocal accepted
-                accepted += number
+                accepted += row_count
                 bar.update(task, completed=accepted)
 
             pace = Pace(options["batch"], options["speed"], options["concurrency"])
-            unique = rows.iterate_unique_rows(_read_rows(files))
-            await send_rows(unique, workspace.telemetry, options["connection"], pace, count)
+            unique = rows.iterate_unique_rows(_iterate_rows_of_files(files))
+            await send_rows(unique, workspace.telemetry, options["connection"], pace, report_accepted)
     return {"read": rows.read, "accepted": accepted, "repeated": rows.repeated}
 
 
@@ -157,6 +165,6 @@ async def _load_connection_source(workspace: "AsyncWorkspace", lookup: str) -> M
     return {name: value for name, value in (connection.get("source") or {}).items() if value is not None}
 
 
-def _read_rows(files: Sequence[CsvFile]) -> Iterator[CsvRow]:
+def _iterate_rows_of_files(files: Sequence[CsvFile]) -> Iterator[CsvRow]:
     for file in files:
-        yield from file.read_rows()
+        yield from file.iterate_rows()

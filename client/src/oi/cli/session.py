@@ -11,11 +11,11 @@ from oi.control_characters import escape_controls
 
 @click.command("login")
 @click.argument("url")
-@click.option("--browser", is_flag=True, help="Sign in as a person on a page of the service.")
+@click.option("use_browser", "--browser", is_flag=True, help="Sign in as a person on a page of the service.")
 @click.option("rights", "--right", multiple=True, metavar="RIGHT", help="Request only this right; with --browser.")
 @click.option("--client-id", default="oi", show_default=True, help="OAuth client of the workspace; with --browser.")
 @add_json_option
-def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
+def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
     """Store the address and the credential of a workspace.
 
     The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
@@ -31,16 +31,16 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import check_service_address  # noqa: PLC0415  as above
-    from oi.credentials import check_credential  # noqa: PLC0415  as above
+    from oi.credentials import check_credential_characters  # noqa: PLC0415  as above
 
     url = url.rstrip("/")
     check_service_address(url)
-    key = "" if browser else _read_api_key()
-    if browser or not key:
-        from oi.cli.browser_login import sign_in  # noqa: PLC0415  loads httpx
+    key = "" if use_browser else _read_api_key_or_empty()
+    if use_browser or not key:
+        from oi.cli.browser_login import sign_in_with_browser  # noqa: PLC0415  loads httpx
         from oi.cli.stored_grant import store_grant_and_describe_place  # noqa: PLC0415
 
-        grant = sign_in(url, client_id, rights or _list_all_rights())
+        grant = sign_in_with_browser(url, client_id, rights or _list_all_access_rights())
         with Workspace(url, token=grant.access_token) as workspace:
             identity = workspace.whoami()
         _end_sign_in_at_other_service(url)
@@ -49,7 +49,7 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
         from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
 
         try:
-            check_credential(key)
+            check_credential_characters(key)
         except ValueError as error:
             raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
@@ -61,20 +61,20 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
     print_json(identity) if as_json else click.echo(text)
 
 
-def _end_sign_in_at_other_service(url: str) -> None:
+def _end_sign_in_at_other_service(new_login_url: str) -> None:
     """End the stored sign-in with the browser if it is at another service, because a new login replaces it.
 
     If that service does not end it, only a note is printed: the service may no longer exist.
 
     Args:
-        url: address of the new login.
+        new_login_url: address of the new login.
     """
     from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import read_login  # noqa: PLC0415  as above
+    from oi.cli.stored_login import read_login_file  # noqa: PLC0415  as above
     from oi.errors import ApiError  # noqa: PLC0415  as above
 
-    stored = read_login()
-    if "clientId" not in stored or stored.get("url") in {None, url}:
+    stored = read_login_file()
+    if "clientId" not in stored or stored.get("url") in {None, new_login_url}:
         return
     try:
         StoredGrant().revoke()
@@ -82,7 +82,7 @@ def _end_sign_in_at_other_service(url: str) -> None:
         click.echo(escape_controls(f"note: the earlier sign-in at {stored['url']} was not ended: {error}"), err=True)
 
 
-def _read_api_key() -> str:
+def _read_api_key_or_empty() -> str:
     if sys.stdin.isatty():
         prompt = "API key (empty: sign in by the browser)"
         return str(click.prompt(prompt, default="", hide_input=True, show_default=False)).strip()
@@ -92,7 +92,7 @@ def _read_api_key() -> str:
     return key
 
 
-def _list_all_rights() -> tuple[str, ...]:
+def _list_all_access_rights() -> tuple[str, ...]:
     """Return all access rights, because a sign-in requests all of them.
 
     The service grants only those that the user has and does not deselect.
@@ -108,9 +108,9 @@ def log_out() -> None:
 
     An API key remains valid until you revoke it with `oi keys revoke`.
     """
-    from oi.cli.stored_login import read_login, remove_login  # noqa: PLC0415  as above
+    from oi.cli.stored_login import read_login_file, remove_login  # noqa: PLC0415  as above
 
-    stored = read_login()
+    stored = read_login_file()
     if not stored:
         click.echo("no login is stored")
         return
@@ -142,7 +142,7 @@ def show_caller(as_json: bool) -> None:
 
 @click.command("status")
 @add_json_option
-def show_status(as_json: bool) -> None:
+def show_workspace_status(as_json: bool) -> None:
     """Show the workspace and its connections."""
     with open_workspace() as workspace:
         shown = workspace.request("GET", "/oi-api/workspace")
@@ -156,7 +156,7 @@ def show_status(as_json: bool) -> None:
         f"{stats['surfaceCount']} surfaces, {stats['queryCount']} queries, {stats['memberCount']} members"
     )
     rows = [{**each, **(each.get("stats") or {})} for each in connections]
-    print_rows(rows, ["lookup", "name", "status", "messagesReceived", "lastMessage"], empty="no connections")
+    print_rows(rows, ["lookup", "name", "status", "messagesReceived", "lastMessage"], empty_text="no connections")
 
 
 @click.command("completion")

@@ -68,8 +68,8 @@ def send_decision(
     return _read_key_and_send_decision(right, principal, send)
 
 
-def _print_allowed_meanings(allowed: Any) -> None:
-    names = f" (one of: {', '.join(map(str, allowed))})" if isinstance(allowed, list) else ""
+def _print_allowed_meanings(allowed_meanings: Any) -> None:
+    names = f" (one of: {', '.join(map(str, allowed_meanings))})" if isinstance(allowed_meanings, list) else ""
     click.echo(f"Sign with --meaning{names}.", err=True)
 
 
@@ -100,7 +100,7 @@ def _read_api_key_of_signer() -> str:
     return key
 
 
-def _check_key_owner(url: str, credential: str, principal: str | None) -> None:
+def _check_key_owner(url: str, credential: str, expected_principal: str | None) -> None:
     """Check that a credential belongs to the signed-in person, so that nobody signs with another person's key.
 
     Raises:
@@ -111,6 +111,8 @@ def _check_key_owner(url: str, credential: str, principal: str | None) -> None:
 
     with Workspace(url, token=credential) as workspace:
         found = workspace.whoami()["principal"]
-    if found != principal:
-        detail = f"The API key belongs to {found}, but {principal} is signed in. Run `oi login` to sign as {found}."
+    if found != expected_principal:
+        detail = (
+            f"The API key belongs to {found}, but {expected_principal} is signed in. Run `oi login` to sign as {found}."
+        )
         raise SignInError(0, "", detail)

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_secret_and_describe_place
+from oi.cli.stored_login import find_secret_in_keyring, get_login_path, read_login_file, store_secret_and_describe_place
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.file_lock import lock_file
@@ -32,12 +32,12 @@ class StoredGrant:
             SignInError: the sign-in has ended.
             ApiError: the service cannot be reached.
         """
-        stored = read_login()
-        if not _is_fresh(stored):
+        stored = read_login_file()
+        if not _is_access_token_fresh(stored):
             # A refresh token works once: two processes that use the same one end the sign-in.
             with lock_file(get_login_path().with_name("login.lock")):
-                stored = read_login()
-                if not _is_fresh(stored):
+                stored = read_login_file()
+                if not _is_access_token_fresh(stored):
                     return _renew_access_token(stored)
         return str(stored["accessToken"])
 
@@ -47,22 +47,24 @@ class StoredGrant:
         Raises:
             ApiError: the service rejects the request, or cannot be reached.
         """
-        stored = read_login()
+        stored = read_login_file()
         with open_http_client(stored["url"]) as client:
             revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant_from_stored_login(stored))
 
 
-def _is_fresh(stored: dict[str, Any]) -> bool:
-    return time.time() < float(stored.get("expiresAt", 0)) - RENEW_SECONDS
+def _is_access_token_fresh(stored_login: dict[str, Any]) -> bool:
+    return time.time() < float(stored_login.get("expiresAt", 0)) - RENEW_SECONDS
 
 
-def _renew_access_token(stored: dict[str, Any]) -> str:
-    if "clientId" not in stored:
+def _renew_access_token(stored_login: dict[str, Any]) -> str:
+    if "clientId" not in stored_login:
         raise SignInError(0, "", "You have signed out. Run `oi login URL`.")
-    url = stored["url"]
+    url = stored_login["url"]
     try:
         with open_http_client(url) as client:
-            grant = refresh_grant(client, request_server_metadata(client, url), _build_grant_from_stored_login(stored))
+            grant = refresh_grant(
+                client, request_server_metadata(client, url), _build_grant_from_stored_login(stored_login)
+            )
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
         raise SignInError(error.status, error.code, detail, problem=error.problem) from None
@@ -70,11 +72,11 @@ def _renew_access_token(stored: dict[str, Any]) -> str:
     return grant.access_token
 
 
-def _build_grant_from_stored_login(stored: dict[str, Any]) -> Grant:
+def _build_grant_from_stored_login(stored_login: dict[str, Any]) -> Grant:
     return Grant(
-        client_id=stored["clientId"],
-        access_token=stored["accessToken"],
-        expires_at=float(stored["expiresAt"]),
-        refresh_token=stored.get("refreshToken") or read_keyring(stored["url"]) or "",
-        scopes=stored.get("scopes", ()),
+        client_id=stored_login["clientId"],
+        access_token=stored_login["accessToken"],
+        expires_at=float(stored_login["expiresAt"]),
+        refresh_token=stored_login.get("refreshToken") or find_secret_in_keyring(stored_login["url"]) or "",
+        scopes=stored_login.get("scopes", ()),
     )

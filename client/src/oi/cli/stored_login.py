@@ -10,8 +10,8 @@ from typing import Any
 
 from click import UsageError
 
-from oi.addresses import check_address
-from oi.credentials import check_credential
+from oi.addresses import check_address_protects_credentials
+from oi.credentials import check_credential_characters
 
 _SERVICE = "oi"
 _PRIVATE = 0o600
@@ -39,7 +39,7 @@ def check_service_address(url: str) -> None:
         UsageError: the text is not an https address, or contains a user name; http is allowed only to this computer.
     """
     try:
-        check_address(url)
+        check_address_protects_credentials(url)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -54,7 +54,7 @@ def require_login(url: str | None = None) -> Login:
     Raises:
         UsageError: no address is known, or no credential for the address.
     """
-    stored = read_login()
+    stored = read_login_file()
     url = url or os.environ.get("OI_URL") or stored.get("url")
     if not url:
         raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
@@ -67,23 +67,23 @@ def require_login(url: str | None = None) -> Login:
             from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
 
             return Login(url, token=StoredGrant().get_token)
-        key = stored.get("key") or read_keyring(url)
+        key = stored.get("key") or find_secret_in_keyring(url)
     if not key:
         raise UsageError(f"No key is known for {url}. Run `oi login {url}`, or set OI_KEY.")
     return Login(url, key=key)
 
 
-def _read_credential_variable(name: str) -> str | None:
+def _read_credential_variable(variable_name: str) -> str | None:
     """Return the credential in an environment variable; None if the variable is missing, an empty text if it is empty.
 
     Raises:
         UsageError: the credential has characters that no API key or token has.
     """
-    value = os.environ.get(name)
+    value = os.environ.get(variable_name)
     try:
-        check_credential(value or "")
+        check_credential_characters(value or "")
     except ValueError as error:
-        raise UsageError(f"{name}: {error}.") from None
+        raise UsageError(f"{variable_name}: {error}.") from None
     return value
 
 
@@ -92,34 +92,34 @@ def store_login_and_describe_place(url: str, key: str) -> str:
     return store_secret_and_describe_place({"url": url}, "key", key)
 
 
-def store_secret_and_describe_place(login: Mapping[str, Any], name: str, secret: str) -> str:
+def store_secret_and_describe_place(login: Mapping[str, Any], secret_name: str, secret: str) -> str:
     """Store a login and its secret; return a description of the place where the secret is stored.
 
     The secret of an earlier login at another address is removed from the keyring.
 
     Args:
         login: JSON properties for the login file; the value of ``url`` identifies the secret in the keyring.
-        name: JSON property that contains the secret in the login file if the system has no keyring.
+        secret_name: JSON property that contains the secret in the login file if the system has no keyring.
         secret: API key or refresh token.
     """
-    earlier_url = read_login().get("url")
-    if _write_keyring(login["url"], secret):
+    earlier_url = read_login_file().get("url")
+    if _try_write_secret_to_keyring(login["url"], secret):
         _write_login_file(login)
         place = "the keyring of this computer"
     else:
-        _write_login_file({**login, name: secret})
+        _write_login_file({**login, secret_name: secret})
         place = f"{get_login_path()} (readable by you only)"
     if earlier_url and earlier_url != login["url"]:
-        _delete_from_keyring(earlier_url)
+        _delete_secret_from_keyring(earlier_url)
     return place
 
 
 def remove_login() -> None:
     """Remove the stored login; do nothing if no login is stored."""
-    url = read_login().get("url")
+    url = read_login_file().get("url")
     get_login_path().unlink(missing_ok=True)
     if url:
-        _delete_from_keyring(url)
+        _delete_secret_from_keyring(url)
 
 
 def get_login_path() -> Path:
@@ -128,7 +128,7 @@ def get_login_path() -> Path:
     return Path(base) / "oi" / "login.json"
 
 
-def read_login() -> dict[str, Any]:
+def read_login_file() -> dict[str, Any]:
     """Return the JSON properties of the login file; empty if the file is missing or damaged."""
     try:
         stored = json.loads(get_login_path().read_text(encoding="utf-8"))
@@ -137,7 +137,7 @@ def read_login() -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def read_keyring(url: str) -> str | None:
+def find_secret_in_keyring(url: str) -> str | None:
     """Return the secret that the keyring stores for the address of a service; None if it stores no secret."""
     with suppress(Exception):  # no keyring package, no keyring, or a locked one
         import keyring  # noqa: PLC0415  optional
@@ -147,7 +147,7 @@ def read_keyring(url: str) -> str | None:
     return None
 
 
-def _write_keyring(url: str, secret: str) -> bool:
+def _try_write_secret_to_keyring(url: str, secret: str) -> bool:
     with suppress(Exception):  # as above
         import keyring  # noqa: PLC0415  optional
 
@@ -156,8 +156,8 @@ def _write_keyring(url: str, secret: str) -> bool:
     return False
 
 
-def _delete_from_keyring(url: str) -> None:
-    with suppress(Exception):  # as in read_keyring
+def _delete_secret_from_keyring(url: str) -> None:
+    with suppress(Exception):  # as in find_secret_in_keyring
         import keyring  # noqa: PLC0415  optional
 
         keyring.delete_password(_SERVICE, url)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,8 +26,12 @@ _CHUNK = 5_000
 """Number of messages that are read from the input before they are sent together."""
 _LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b")
 
-_Placed = tuple[str, dict[str, Any]]
-"""Pair of a message's position in the input, such as ``line 7``, and the message."""
+
+class _MessageWithPosition(NamedTuple):
+    """Message, with its position in the input, such as ``line 7``."""
+
+    position: str
+    message: dict[str, Any]
 
 
 @click.command("send")
@@ -42,12 +46,12 @@ def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
       echo '{"Temperature": 21.5}' | oi send pump-rig
     """
     accepted = 0
-    messages = _read_messages(file)
+    messages = _iterate_messages(file)
     try:
         with open_workspace() as workspace:
             pointer = _load_message_id_pointer(workspace, lookup)
             while chunk := list(islice(messages, _CHUNK)):
-                accepted += _send_messages_with_positions(workspace, lookup, chunk, pointer)
+                accepted += _send_and_count_messages(workspace, lookup, chunk, pointer)
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
@@ -58,8 +62,8 @@ def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     print_json({"accepted": accepted}) if as_json else click.echo(f"{_format_message_count(accepted)} accepted")
 
 
-def _format_message_count(messages: int) -> str:
-    return f"{messages} message{'s'[: messages != 1]}"
+def _format_message_count(count: int) -> str:
+    return f"{count} message{'s'[: count != 1]}"
 
 
 def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
@@ -75,35 +79,39 @@ def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
     return (connection.get("source") or {}).get("messageIdPointer") or MESSAGE_ID_POINTER
 
 
-def _send_messages_with_positions(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
+def _send_and_count_messages(
+    workspace: "Workspace", lookup: str, chunk: "Sequence[_MessageWithPosition]", message_id_pointer: str
+) -> int:
     """Send messages and return their number.
 
     Raises:
         ApiError: a message is rejected, or some were possibly stored; the error states their positions in the input.
     """
     try:
-        return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
+        return workspace.telemetry.send(lookup, [each.message for each in chunk], message_id_pointer=message_id_pointer)
     except ApiError as error:
-        places = [place for place, _ in chunk[error.accepted :]]
+        positions = [each.position for each in chunk[error.accepted :]]
 
-        def locate(match: "re.Match[str]") -> str:
+        def replace_line_by_position(match: "re.Match[str]") -> str:
             number = int(match[1])
-            return places[number - 1] if 0 < number <= len(places) else match[0]
+            return positions[number - 1] if 0 < number <= len(positions) else match[0]
 
-        text = _LINE.sub(locate, str(error))
+        text = _LINE.sub(replace_line_by_position, str(error))
         if error.is_outcome_unknown:
-            text = f"{_format_range(places[: error.attempted])}: {text}"
+            text = f"{_format_position_range(positions[: error.attempted])}: {text}"
         error.args = (text,)
-        error.errors = [{**each, "field": _LINE.sub(locate, str(each.get("field")))} for each in error.errors]
+        error.errors = [
+            {**each, "field": _LINE.sub(replace_line_by_position, str(each.get("field")))} for each in error.errors
+        ]
         raise
 
 
-def _format_range(places: "Sequence[str]") -> str:
-    return " to ".join(dict.fromkeys((places[0], places[-1])))
+def _format_position_range(positions: "Sequence[str]") -> str:
+    return " to ".join(dict.fromkeys((positions[0], positions[-1])))
 
 
-def _read_messages(file: IO[str]) -> Iterator[_Placed]:
-    """Yield pairs of position and message from a file; NDJSON is read line by line, other JSON as a whole.
+def _iterate_messages(file: IO[str]) -> Iterator[_MessageWithPosition]:
+    """Yield the messages of a file with their positions; NDJSON is read line by line, other JSON as a whole.
 
     Raises:
         UsageError: the input is not JSON, or a message is not a JSON object; the error states the position.
@@ -118,7 +126,7 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
         try:
             value = parse_json("\n" * (start - 1) + first + rest)
         except JsonTextError as error:
-            is_line = _is_json_message(rest.partition("\n")[0])
+            is_line = _is_json_object(rest.partition("\n")[0])
             described = f"line {start}: {fault}" if is_line else f"the input is not valid JSON: {error}"
             raise click.UsageError(described) from None
     if isinstance(value, list):
@@ -134,39 +142,44 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
         yield _require_json_object_at(parsed, f"line {number}")
 
 
-def _is_json_message(line: str) -> bool:
+def _is_json_object(line: str) -> bool:
     try:
         return isinstance(parse_json(line), dict)
     except JsonTextError:
         return False
 
 
-def _require_json_object_at(value: Any, position: str) -> _Placed:
-    """Return the pair of position and message; raise a UsageError if the value is not a JSON object."""
+def _require_json_object_at(value: Any, position: str) -> _MessageWithPosition:
+    """Return the value as a message with its position; raise a UsageError if the value is not a JSON object."""
     if not isinstance(value, dict):
         raise click.UsageError(f"{position} is not a JSON object")
     try:
         encode_json(value)
     except JsonTextError as error:
         raise click.UsageError(f"{position}: {error}") from None
-    return position, value
+    return _MessageWithPosition(position, value)
 
 
 @click.command("tail")
 @click.option("--connection", metavar="LOOKUP", help="Messages of one connection.")
 @click.option("--surface", metavar="LOOKUP", help="Messages of one surface.")
 @click.option("--since", metavar="TIME", help="Begin with the messages since this time; RFC 3339.")
-@click.option("--count", type=click.IntRange(1), help="Stop after this number of messages.")
-@click.option("--chart", metavar="FIELD", help="Draw the last values of this field of the payload, for each device.")
-@click.option("--lines", is_flag=True, help="Print each message as a line, also in a terminal.")
+@click.option("max_messages", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
+@click.option(
+    "chart_field",
+    "--chart",
+    metavar="FIELD",
+    help="Draw the last values of this field of the payload, for each device.",
+)
+@click.option("as_lines", "--lines", is_flag=True, help="Print each message as a line, also in a terminal.")
 @add_json_option
 def show_live_telemetry(
     connection: str | None,
     surface: str | None,
     since: str | None,
-    count: int | None,
-    chart: str | None,
-    lines: bool,
+    max_messages: int | None,
+    chart_field: str | None,
+    as_lines: bool,
     as_json: bool,
 ) -> None:
     """Show live telemetry until Ctrl-C.
@@ -181,26 +194,26 @@ def show_live_telemetry(
       oi tail --connection chiller-sim --count 10 --json
     """
     with open_workspace("Workspace.LiveStream.Read") as workspace:
-        messages = islice(workspace.stream(connection=connection, surface=surface, since=since), count)
+        messages = islice(workspace.stream(connection=connection, surface=surface, since=since), max_messages)
         try:
-            if sys.stdout.isatty() and not (lines or as_json):
-                _show_live(messages, LiveChart(chart) if chart else LiveTable())
+            if sys.stdout.isatty() and not (as_lines or as_json):
+                _show_live_view(messages, LiveChart(chart_field) if chart_field else LiveTable())
                 return
             for message in messages:
-                click.echo(format_json(message) if as_json else format_message(message))
+                click.echo(format_json(message) if as_json else format_message_as_line(message))
                 sys.stdout.flush()
         except KeyboardInterrupt:
             return
 
 
-def format_message(message: "Mapping[str, Any]") -> str:
+def format_message_as_line(message: "Mapping[str, Any]") -> str:
     """Format a telemetry message as one line: time, connection, device, values."""
     values = (f"{escape_controls(name)} {format_cell(value)}" for name, value in message["Payload"].items())
     device = escape_controls(message["Subject"])
     return "  ".join((message["Timestamp"], message["Metadata"]["ConnectionLookup"], device, *values))
 
 
-def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveChart) -> None:
+def _show_live_view(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveChart) -> None:
     from rich.live import Live  # noqa: PLC0415  slow to load
 
     with Live(view.build(), refresh_per_second=4) as live:
@@ -214,10 +227,12 @@ def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveCh
 @click.argument("lookup")
 @click.option("start", "--from", metavar="TIME", required=True, help="Start of the time range, inclusive; RFC 3339.")
 @click.option("end", "--to", metavar="TIME", required=True, help="End of the time range, exclusive; RFC 3339.")
-@click.option("form", "--format", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv")
+@click.option("file_format", "--format", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv")
 @click.option("folder", "-o", "--output", type=click.Path(path_type=Path), default=Path(), help="Folder of the files.")
 @add_json_option
-def download_telemetry(kind: str, lookup: str, start: str, end: str, form: str, folder: Path, as_json: bool) -> None:
+def download_telemetry(
+    kind: str, lookup: str, start: str, end: str, file_format: str, folder: Path, as_json: bool
+) -> None:
     """Download stored telemetry and check each file's SHA-256.
 
     \b
@@ -226,8 +241,8 @@ def download_telemetry(kind: str, lookup: str, start: str, end: str, form: str, 
     """
     with open_workspace("Workspace.ColdData.Export") as workspace:
         begin = workspace.downloads.connection if kind == "connection" else workspace.downloads.surface
-        job = begin(lookup, start=start, end=end, format=form)
-        job.wait(on_progress=_show_progress)
+        job = begin(lookup, start=start, end=end, format=file_format)
+        job.wait(on_progress=_print_download_progress)
         paths = job.save(folder)
     if as_json:
         print_json(job.job)
@@ -236,7 +251,7 @@ def download_telemetry(kind: str, lookup: str, start: str, end: str, form: str, 
         click.echo(f"{path}  {file['rows']:,} rows, {file['bytes']:,} bytes, SHA-256 verified")
 
 
-def _show_progress(job: "Mapping[str, Any]") -> None:
+def _print_download_progress(job: "Mapping[str, Any]") -> None:
     progress = job["progress"]
     done, total, rows = (progress[name] for name in ("connectionsDone", "connectionsTotal", "rows"))
     click.echo(f"{job['status']}: {done} of {total} connections, {rows:,} rows", err=True)

@@ -6,30 +6,30 @@ from functools import partial
 
 import click
 
-from oi.cli.main import UNREACHABLE, WRONG_USAGE
+from oi.cli.main import UNREACHABLE, WRONG_USAGE, ExitCode
 from oi.verification.command import main
-from oi.verification.fetch import FetchError, GetToken
+from oi.verification.fetch import FetchError, SignedInService
 
 _RAW = {"ignore_unknown_options": True, "help_option_names": []}
 
 
 @click.command("verify-file", context_settings=_RAW, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def verify_file(arguments: tuple[str, ...]) -> int:
+def verify_file(arguments: tuple[str, ...]) -> ExitCode:
     """Verify an exported audit chain or an audit bundle without the service."""
     return main(list(arguments))
 
 
 @click.command("fetch", context_settings=_RAW, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def fetch_chain(arguments: tuple[str, ...]) -> int:
+def fetch_chain(arguments: tuple[str, ...]) -> ExitCode:
     """Download a whole audit chain and its newest checkpoint, for `oi verify-file`."""
     with ExitStack() as stack:
         return main(["fetch", *arguments], partial(_sign_in, stack))
 
 
-def _sign_in(stack: ExitStack, url: str | None) -> tuple[str, GetToken]:
-    """Open a workspace, which the stack closes; return the address of its service and a function that returns tokens.
+def _sign_in(stack: ExitStack, url: str | None) -> SignedInService:
+    """Open a workspace, which the stack closes; return its service with a function that returns tokens.
 
     Args:
         stack: closes the workspace.
@@ -45,19 +45,19 @@ def _sign_in(stack: ExitStack, url: str | None) -> tuple[str, GetToken]:
         login = require_login(url)
     except click.UsageError as error:
         raise FetchError(str(error), exit_status=WRONG_USAGE) from None
-    with _convert_api_errors():
+    with _convert_api_errors_to_fetch_errors():
         workspace = Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"])
     stack.enter_context(workspace)
 
     def get_token(is_rejected: bool) -> str:
-        with _convert_api_errors():
+        with _convert_api_errors_to_fetch_errors():
             return workspace.get_token(renew=is_rejected)
 
-    return login.url, get_token
+    return SignedInService(login.url, get_token)
 
 
 @contextmanager
-def _convert_api_errors() -> Iterator[None]:
+def _convert_api_errors_to_fetch_errors() -> Iterator[None]:
     """Convert an error of the client: the service rejects the credential, or cannot be reached."""
     from oi import ApiError  # noqa: PLC0415  loads httpx
     from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx

@@ -38,10 +38,10 @@ def create_webhook(url: str, event_types: tuple[str, ...], as_json: bool, **memb
     """Create a webhook; its secret is printed only this once."""
     with open_workspace() as workspace:
         created = workspace.webhooks.create(url, event_types, **members)
-    _print_secret(created, as_json)
+    _print_webhook_secret(created, as_json)
 
 
-def _print_secret(webhook: "Mapping[str, Any]", as_json: bool) -> None:
+def _print_webhook_secret(webhook: "Mapping[str, Any]", as_json: bool) -> None:
     """Print a new secret to standard output, and the id of its webhook to standard error."""
     if as_json:
         print_json(webhook)
@@ -79,7 +79,7 @@ def rotate_secret(webhook_id: str, as_json: bool) -> None:
     """Create a new secret for a webhook; the previous secret also signs for 24 hours."""
     with open_workspace() as workspace:
         rotated = workspace.webhooks.rotate_secret(webhook_id)
-    _print_secret(rotated, as_json)
+    _print_webhook_secret(rotated, as_json)
 
 
 @webhook_commands.command("delete")

@@ -15,22 +15,24 @@ from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, create_source
 from oi.gateway.uplink import Uplink
 from oi.replay.layout import MAX_ID_CHARACTERS
-from oi.replay.message_ids import parse_time
+from oi.replay.message_ids import parse_rfc3339_time
 
 _WRITE = "Workspace.Telemetry.Write"
 _LONGEST_SHOWN = 160
 _LONGEST_DEVICE = 64
 
 
-async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float, show: Callable[[str], None]) -> bool:
+async def try_gateway_configuration(
+    settings: GatewaySettings, *, max_messages: int, max_seconds: float, show: Callable[[str], None]
+) -> bool:
     """Connect to the service and to the source of messages (an MQTT broker), and show messages as they would be sent.
 
     Nothing is sent or acknowledged, and a gateway that runs with the same configuration still receives all messages.
 
     Args:
         settings: configuration of the gateway.
-        count: number of messages to show.
-        seconds: maximum time in seconds to wait for these messages.
+        max_messages: number of messages to show.
+        max_seconds: maximum time in seconds to wait for these messages.
         show: prints one line of text.
 
     Returns:
@@ -42,13 +44,13 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         Exception: the source cannot be reached; the message explains why.
     """
     identity = await _request_key_identity(settings)
-    accepted = _show_and_check_key_rights(settings, identity, show)
-    receiver = _MessagePrinter(settings, identity, count, show)
+    accepted = _show_key_rights_and_can_send_telemetry(settings, identity, show)
+    receiver = _MessagePrinter(settings, identity, max_messages, show)
     context = SourceContext(settings.routes.filters, receiver, _EmptyMarkStore(), Metrics(), is_check=True)
     reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
     finished = asyncio.create_task(receiver.finished.wait())
     try:
-        await asyncio.wait([reading, finished], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([reading, finished], timeout=max_seconds, return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             reading.result()
     finally:
@@ -56,7 +58,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         finished.cancel()
         await asyncio.gather(reading, finished, return_exceptions=True)
     if receiver.shown == 0:
-        show(f"No message arrived within {seconds:.0f} seconds on {', '.join(context.filters)}.")
+        show(f"No message arrived within {max_seconds:.0f} seconds on {', '.join(context.filters)}.")
     return accepted and receiver.rejected == 0
 
 
@@ -68,7 +70,7 @@ async def _request_key_identity(settings: GatewaySettings) -> dict[str, Any]:
         await uplink.close()
 
 
-def _show_and_check_key_rights(
+def _show_key_rights_and_can_send_telemetry(
     settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]
 ) -> bool:
     """Show what the API key may do; return whether it may send telemetry of all connections that ``routes`` name."""
@@ -83,7 +85,7 @@ def _show_and_check_key_rights(
         show(f"The key is bound to the connections {', '.join(connections)}.")
         if devices := identity.get("devices"):
             show(f"The key is bound to the devices {', '.join(devices)}.")
-        if missing := sorted(settings.routes.connections - set(connections)):
+        if missing := sorted(settings.routes.fixed_connections - set(connections)):
             show(f"The key is not bound to {', '.join(missing)}, which `routes` name: their messages cannot be sent.")
             return False
     return True
@@ -93,12 +95,12 @@ class _MessagePrinter:
     """Implementation of the Receiver port for the test of a configuration: shows messages instead of storing them."""
 
     def __init__(
-        self, settings: GatewaySettings, identity: Mapping[str, Any], count: int, show: Callable[[str], None]
+        self, settings: GatewaySettings, identity: Mapping[str, Any], max_messages: int, show: Callable[[str], None]
     ) -> None:
         self._settings = settings
         self._connections: Sequence[str] | None = identity.get("connections")
         self._devices: Sequence[str] | None = identity.get("devices")
-        self._count = count
+        self._count = max_messages
         self._show = show
         self._clock = ReceiveClock()
         self.shown = 0
@@ -110,19 +112,19 @@ class _MessagePrinter:
         """Always False, because shown messages take no space."""
         return False
 
-    def call_when_not_full(self, function: Any) -> None:
+    def call_when_not_full(self, function: Callable[[], None]) -> None:
         """Do nothing, because :attr:`is_full` is never True."""
 
-    def put(self, delivery: Delivery) -> None:
+    def accept_delivery(self, delivery: Delivery) -> None:
         """Show a message as it would be sent, or the reason why it cannot be sent; ignore messages beyond the count."""
         if self.shown >= self._count:
             return
         self.shown += 1
-        self._show(f"{self.shown:>3}  {delivery.address}  {self._describe_delivery(delivery)}")
+        self._show(f"{self.shown:>3}  {delivery.address}  {self._describe_delivery_and_count_rejected(delivery)}")
         if self.shown == self._count:
             self.finished.set()
 
-    def _describe_delivery(self, delivery: Delivery) -> str:
+    def _describe_delivery_and_count_rejected(self, delivery: Delivery) -> str:
         """Return the target and content of a message, or the reason why it is rejected; count rejected messages."""
         try:
             target = self._settings.routes.find_target(delivery.address)
@@ -130,24 +132,25 @@ class _MessagePrinter:
                 raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
-            line = build_ndjson_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
+            line = build_ndjson_line(delivery.payload, target, self._clock.now_unix_seconds(), lambda: "new-id")
             message = json.loads(line)
-            _check_metadata(message)
-            self._check_device(message.get("deviceId", target.connection))
+            _check_default_metadata(message)
+            self._check_device_allowed(message.get("deviceId", target.connection))
         except RejectedError as error:
             self.rejected += 1
             return f"rejected: {error}"
         return f"→ {target.connection}  {line.decode().strip()[:_LONGEST_SHOWN]}"
 
-    def _check_device(self, device: str) -> None:
-        if self._devices is not None and not any(fnmatchcase(device, pattern) for pattern in self._devices):
+    def _check_device_allowed(self, device_id: str) -> None:
+        if self._devices is not None and not any(fnmatchcase(device_id, pattern) for pattern in self._devices):
             raise RejectedError(
                 "not_bound",
-                f"The API key is bound to other devices than {device[:_LONGEST_DEVICE]!r}; use a key for this device.",
+                f"The API key is bound to other devices than {device_id[:_LONGEST_DEVICE]!r}; "
+                "use a key for this device.",
             )
 
 
-def _check_metadata(message: Mapping[str, Any]) -> None:
+def _check_default_metadata(message: Mapping[str, Any]) -> None:
     """Check the ids and the time of a message that the service reads at the default places.
 
     A running gateway leaves this to the service, because a connection with pointers of its own reads other places.
@@ -157,7 +160,7 @@ def _check_metadata(message: Mapping[str, Any]) -> None:
             raise RejectedError("metadata", f"The {name} must be a string of 1 to {MAX_ID_CHARACTERS} characters.")
     timestamp = message["timestamp"]
     try:
-        parse_time(timestamp if isinstance(timestamp, str) else "")
+        parse_rfc3339_time(timestamp if isinstance(timestamp, str) else "")
     except ValueError as error:
         raise RejectedError("metadata", f"The timestamp is invalid: {error}.") from None
 
@@ -169,17 +172,17 @@ def _is_valid_id(value: Any) -> bool:
 class _EmptyMarkStore:
     """Implementation of the MarkStore port for the test of a configuration: stores no marks of deliveries."""
 
-    async def read(self) -> Sequence[bytes]:
+    async def read_marks(self) -> Sequence[bytes]:
         """Return an empty sequence, because the test stores no marks of earlier deliveries."""
         return ()
 
-    async def clear(self) -> None:
+    async def clear_marks(self) -> None:
         """Do nothing, because no marks are stored."""
 
     @property
-    def position(self) -> int:
+    def acknowledged_position(self) -> int:
         """Return the same number always, because no marks are stored."""
         return 0
 
-    def forget(self, position: int) -> None:
+    def forget_marks_up_to(self, position: int) -> None:
         """Do nothing, because no marks are stored."""

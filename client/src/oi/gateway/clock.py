@@ -8,7 +8,7 @@ TOLERATED_SECONDS = 60.0
 """A larger difference to the service's clock is corrected, because the service rejects times in the future."""
 
 
-def _read_boot_clock() -> float:
+def _read_boot_clock_seconds() -> float:
     """Return the seconds since the machine was started, with the time during which it was suspended.
 
     ``time.monotonic`` omits this time on Linux; it is used on systems without a boot-time clock.
@@ -30,13 +30,13 @@ class ReceiveClock:
     def __init__(
         self,
         read_wall_clock: Callable[[], float] = time.time,
-        read_monotonic_clock: Callable[[], float] = _read_boot_clock,
+        read_monotonic_clock: Callable[[], float] = _read_boot_clock_seconds,
     ) -> None:
         self._wall = read_wall_clock
         self._monotonic = read_monotonic_clock
         self._service_offset: float | None = None
 
-    def now(self) -> float:
+    def now_unix_seconds(self) -> float:
         """Return the time in seconds since 1970."""
         wall = self._wall()
         if self._service_offset is None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from oi.gateway.clock import TOLERATED_SECONDS, ReceiveClock
 from oi.gateway.intake import Intake
 from oi.gateway.metrics import Metrics
-from oi.gateway.metrics_server import HOST, serve_metrics
+from oi.gateway.metrics_server import HOST, start_metrics_server
 from oi.gateway.sender import Sender, Upstream
 from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, create_source
@@ -43,13 +43,13 @@ async def run_gateway(
     try:
         intake = Intake(settings.routes, spool, clock, metrics)
         sender = Sender(upstream or uplink, spool, metrics)
-        intake.call_when_stored(sender.wake)
+        intake.call_after_each_store(sender.notify_new_messages)
         marks, subscriptions = _SpoolMarks(spool, intake), _SpoolSubscriptions(spool)
         context = SourceContext(settings.routes.filters, intake, marks, metrics, subscriptions)
         source = create_source(settings.source_kind, settings.source, context)
         _register_spool_gauges(metrics, spool.spool, settings.spool.max_bytes)
-        server = await serve_metrics(metrics, settings.metrics_port) if settings.metrics_port else None
-        _log_start(settings, spool.spool)
+        server = await start_metrics_server(metrics, settings.metrics_port) if settings.metrics_port else None
+        _log_gateway_start(settings, spool.spool)
         try:
             async with asyncio.TaskGroup() as group:
                 for task in (intake.run(), sender.run(), source.run(), _report_clock_differences(clock, metrics)):
@@ -69,21 +69,21 @@ class _SpoolMarks:
         self._spool = spool
         self._intake = intake
 
-    async def read(self) -> Sequence[bytes]:
+    async def read_marks(self) -> Sequence[bytes]:
         await self._intake.wait_until_stored()
         marks: list[bytes] = await self._spool.run(self._spool.spool.read_marks)
         return marks
 
-    async def clear(self) -> None:
+    async def clear_marks(self) -> None:
         await self._spool.run(self._spool.spool.clear_marks)
 
     @property
-    def position(self) -> int:
+    def acknowledged_position(self) -> int:
         return self._intake.acknowledged_mark_id
 
-    def forget(self, position: int) -> None:
+    def forget_marks_up_to(self, position: int) -> None:
         # If the disk is full, a later call deletes these marks, too.
-        self._spool.submit(self._spool.spool.forget_marks, position)
+        self._spool.submit(self._spool.spool.forget_marks_up_to, position)
 
 
 class _SpoolSubscriptions:
@@ -92,11 +92,11 @@ class _SpoolSubscriptions:
     def __init__(self, spool: SpoolThread) -> None:
         self._spool = spool
 
-    async def read(self, client_id: str) -> Sequence[str]:
+    async def read_filters(self, client_id: str) -> Sequence[str]:
         filters: list[str] = await self._spool.run(self._spool.spool.read_subscriptions, client_id)
         return filters
 
-    async def write(self, client_id: str, filters: Sequence[str]) -> None:
+    async def write_filters(self, client_id: str, filters: Sequence[str]) -> None:
         try:
             await self._spool.run(self._spool.spool.write_subscriptions, client_id, filters)
         except sqlite3.Error as error:
@@ -129,7 +129,7 @@ def _register_spool_gauges(metrics: Metrics, spool: GatewaySpool, max_bytes: int
     metrics.set_gauge_function("rejected_bytes", lambda: spool.rejected_bytes)
 
 
-def _log_start(settings: GatewaySettings, spool: GatewaySpool) -> None:
+def _log_gateway_start(settings: GatewaySettings, spool: GatewaySpool) -> None:
     _LOG.info(
         "The gateway sends to %s; %s messages wait in %s.",
         settings.service.url,

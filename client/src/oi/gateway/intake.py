@@ -73,11 +73,11 @@ class Intake:
         """Register a function that is called once, when :attr:`is_full` becomes False."""
         self._waiting_for_room.append(function)
 
-    def call_when_stored(self, function: Callable[[], None]) -> None:
+    def call_after_each_store(self, function: Callable[[], None]) -> None:
         """Register a function that is called each time after messages were stored."""
         self._stored_listeners.append(function)
 
-    def put(self, delivery: Delivery) -> None:
+    def accept_delivery(self, delivery: Delivery) -> None:
         """Accept a message, and acknowledge the message to the source when it is on disk."""
         self._metrics.increase_counter("received_messages_total")
         pending = self._convert_delivery(delivery)
@@ -102,7 +102,7 @@ class Intake:
                 await self._store_pending_deliveries()
         finally:
             if self._pending and not self._blocked:
-                await self._try_to_store(self._select_fitting(self._pending))
+                await self._try_to_store_and_acknowledge(self._select_fitting_into_spool(self._pending))
 
     async def _wait_for_more_messages(self) -> None:
         """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
@@ -120,8 +120,8 @@ class Intake:
         self._arrived.clear()
         try:
             while taken:
-                fitting = self._select_fitting(taken)
-                if await self._try_to_store(fitting):
+                fitting = self._select_fitting_into_spool(taken)
+                if await self._try_to_store_and_acknowledge(fitting):
                     taken = taken[len(fitting) :]
                 else:
                     await asyncio.sleep(_RETRY_SECONDS)
@@ -137,16 +137,16 @@ class Intake:
             for function in waiting:
                 function()
 
-    def _select_fitting(self, pending: list[_Pending]) -> list[_Pending]:
+    def _select_fitting_into_spool(self, pending: list[_Pending]) -> list[_Pending]:
         """Return the first of the received messages, as many as fit into the spool; at least one."""
-        room = self._spool.spool.room
+        room = self._spool.spool.appendable_bytes
         for index, each in enumerate(pending):
             room -= 0 if each.rejected is not None else len(each.line)
             if room < 0 and index:
                 return pending[:index]
         return pending
 
-    async def _try_to_store(self, pending: list[_Pending]) -> bool:
+    async def _try_to_store_and_acknowledge(self, pending: list[_Pending]) -> bool:
         """Store received messages on disk and acknowledge them to the source.
 
         Return False if storing failed and must be repeated.
@@ -158,11 +158,11 @@ class Intake:
         rejected = [each.rejected for each in pending if each.rejected is not None]
         mark = b"".join([each.delivery.mark for each in pending])
         try:
-            dropped = await self._spool.run(self._spool.spool.append, lines, rejected, mark)
+            dropped = await self._spool.run(self._spool.spool.append_and_count_dropped, lines, rejected, mark)
         except (OSError, sqlite3.Error) as error:
             self._report_storage_failure(error)
             return False
-        self._report_stored(len(pending) - len(rejected), dropped)
+        self._report_stored_and_dropped(len(pending) - len(rejected), dropped)
         for each in pending:
             if each.delivery.acknowledge is not None:
                 each.delivery.acknowledge()
@@ -178,7 +178,7 @@ class Intake:
             target = self._routes.find_target(delivery.address)
             if target is None:
                 raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
-            line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_message_id)
+            line = build_ndjson_line(delivery.payload, target, self._clock.now_unix_seconds(), self._create_message_id)
         except RejectedError as error:
             rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)
             self._report_rejected(rejected)
@@ -208,8 +208,8 @@ class Intake:
         self._blocked = False
         self._metrics.set_gauge("spool_blocked", 0)
 
-    def _report_stored(self, stored: int, dropped: int) -> None:
-        self._metrics.increase_counter("stored_messages_total", stored)
-        if dropped:
-            _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped:,}")
-            self._metrics.increase_counter("dropped_messages_total", dropped)
+    def _report_stored_and_dropped(self, stored_messages: int, dropped_messages: int) -> None:
+        self._metrics.increase_counter("stored_messages_total", stored_messages)
+        if dropped_messages:
+            _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped_messages:,}")
+            self._metrics.increase_counter("dropped_messages_total", dropped_messages)

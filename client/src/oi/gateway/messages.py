@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from oi.gateway.routes import Fields, Target
-from oi.json_text import JsonTextError, encode_json, parse_json, resolve_pointer_part, split_pointer
+from oi.json_text import JsonTextError, encode_json, get_value_at_pointer_part, parse_json, split_json_pointer
 
 MAX_BYTES = 256 * 1024
 """Maximum size of a message, as the service accepts it."""
@@ -33,13 +33,15 @@ class RejectedError(ValueError):
         self.reason = reason
 
 
-def build_ndjson_line(payload: bytes, target: Target, received_at: float, create_id: Callable[[], str]) -> bytes:
+def build_ndjson_line(
+    payload: bytes, target: Target, received_unix_seconds: float, create_id: Callable[[], str]
+) -> bytes:
     """Convert a message to an NDJSON line with the properties ``messageId``, ``timestamp`` and ``deviceId``.
 
     Args:
         payload: bytes of the message, a JSON object.
         target: data connection and device to which the message belongs.
-        received_at: time of receipt in seconds since 1970, used for a message without a timestamp.
+        received_unix_seconds: time of receipt in seconds since 1970, used for a message without a timestamp.
         create_id: returns a new id, used for a message without an id.
 
     Raises:
@@ -47,17 +49,17 @@ def build_ndjson_line(payload: bytes, target: Target, received_at: float, create
     """
     if len(payload) > MAX_BYTES:
         raise RejectedError("too_large", f"The message has {len(payload):,} bytes; the maximum is {MAX_BYTES:,}.")
-    message = _parse_payload(payload)
-    added = _extract_metadata(message, target.fields)
+    message = _parse_json_object(payload)
+    added = _pop_metadata(message, target.fields)
     if target.device is not None:
         added["deviceId"] = target.device
     changes = target.fields != _DEFAULT or any(name in message for name in added) or b"\n" in payload
     if "messageId" not in message and "messageId" not in added:
         added["messageId"] = create_id()
     if "timestamp" not in message and "timestamp" not in added:
-        added["timestamp"] = format_time(received_at)
+        added["timestamp"] = format_unix_seconds_as_rfc3339(received_unix_seconds)
     line = (
-        _encode_message({**message, **added})
+        _encode_ndjson_line({**message, **added})
         if changes
         else _insert_properties_into_json_text(payload, added, is_empty=not message)
     )
@@ -66,7 +68,7 @@ def build_ndjson_line(payload: bytes, target: Target, received_at: float, create
     return line
 
 
-def format_time(seconds: float) -> str:
+def format_unix_seconds_as_rfc3339(seconds: float) -> str:
     """Format a time in seconds since 1970 as RFC 3339 text in UTC."""
     return _format_instant(datetime.fromtimestamp(seconds, UTC))
 
@@ -75,7 +77,7 @@ def _format_instant(instant: datetime) -> str:
     return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _parse_payload(payload: bytes) -> dict[str, Any]:
+def _parse_json_object(payload: bytes) -> dict[str, Any]:
     try:
         message = parse_json(payload.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -96,21 +98,21 @@ def _insert_properties_into_json_text(payload: bytes, added: dict[str, Any], *, 
     return head + (b"" if is_empty else b",") + text[1:] + b"\n"
 
 
-def _encode_message(message: dict[str, Any]) -> bytes:
+def _encode_ndjson_line(message: dict[str, Any]) -> bytes:
     try:
         return encode_json(message) + b"\n"
     except JsonTextError as error:
         raise RejectedError("not_json", f"The message is not valid JSON: {error}.") from None
 
 
-def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
+def _pop_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Remove the metadata from a message, at the places that JSON pointers select.
 
     Return the metadata with the service's property names.
     """
-    pointers = _complete_pointers(fields)
+    pointers = _map_extracted_names_to_pointers(fields)
     # All values are read before one is removed, because two pointers may select the same property.
-    values = {name: _get_value_at_pointer(message, pointer) for name, pointer in pointers.items()}
+    values = {name: _get_value_at_pointer_or_missing(message, pointer) for name, pointer in pointers.items()}
     for pointer in pointers.values():
         _remove_value_at_pointer(message, pointer)
     added: dict[str, Any] = {}
@@ -127,7 +129,7 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
     return added
 
 
-def _complete_pointers(fields: Fields) -> dict[str, str]:
+def _map_extracted_names_to_pointers(fields: Fields) -> dict[str, str]:
     """Return the pointer of each value that the gateway extracts, by the service's property name.
 
     The property ``timestamp`` is also extracted if its format is not RFC 3339. If the pointer of another value selects
@@ -167,10 +169,10 @@ def _convert_time_to_rfc3339(value: Any, time_format: str, pointer: str) -> str:
         raise invalid from None
 
 
-def _get_value_at_pointer(message: dict[str, Any], pointer: str) -> Any:
+def _get_value_at_pointer_or_missing(message: dict[str, Any], pointer: str) -> Any:
     place: Any = message
-    for part in split_pointer(pointer):
-        place = resolve_pointer_part(place, part, _MISSING)
+    for part in split_json_pointer(pointer):
+        place = get_value_at_pointer_part(place, part, _MISSING)
     return place
 
 
@@ -179,9 +181,9 @@ def _remove_value_at_pointer(message: dict[str, Any], pointer: str) -> None:
 
     An element of an array is not removed, because the other elements would move.
     """
-    *parents, last = split_pointer(pointer)
+    *parents, last = split_json_pointer(pointer)
     place: Any = message
     for part in parents:
-        place = resolve_pointer_part(place, part, _MISSING)
+        place = get_value_at_pointer_part(place, part, _MISSING)
     if isinstance(place, dict):
         place.pop(last, None)

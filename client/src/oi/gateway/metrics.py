@@ -57,7 +57,7 @@ class Metrics:
         """Set a function that returns the value of a gauge and is called each time the metrics are output."""
         self._gauges[name] = read_value
 
-    def format_text(self) -> str:
+    def format_prometheus_text(self) -> str:
         """Return all metrics in Prometheus' text format."""
         lines = []
         for name, text in _COUNTERS.items():

@@ -10,22 +10,22 @@ _READ_SECONDS = 10
 _MAX_HEADERS = 100
 
 
-async def serve_metrics(metrics: Metrics, port: int) -> asyncio.Server:
+async def start_metrics_server(metrics: Metrics, port: int) -> asyncio.Server:
     """Serve the metrics as ``GET /metrics`` on 127.0.0.1.
 
     Raises:
         OSError: the port is in use.
     """
 
-    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def reply_to_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that sends too slowly, too much, or that disconnects gets no reply.
         with suppress(TimeoutError, ValueError, OSError):
             async with asyncio.timeout(_READ_SECONDS):
-                writer.write(_build_reply(await _read_request_line(reader), metrics))
+                writer.write(_build_http_reply(await _read_request_line(reader), metrics))
                 await writer.drain()
         writer.close()
 
-    return await asyncio.start_server(reply, HOST, port)
+    return await asyncio.start_server(reply_to_request, HOST, port)
 
 
 async def _read_request_line(reader: asyncio.StreamReader) -> str:
@@ -36,7 +36,7 @@ async def _read_request_line(reader: asyncio.StreamReader) -> str:
     return first.decode("latin-1").strip()
 
 
-def _build_reply(request_line: str, metrics: Metrics) -> bytes:
+def _build_http_reply(request_line: str, metrics: Metrics) -> bytes:
     method, _, rest = request_line.partition(" ")
     path = rest.partition(" ")[0].partition("?")[0]
     if path != "/metrics":
@@ -44,7 +44,7 @@ def _build_reply(request_line: str, metrics: Metrics) -> bytes:
     elif method != "GET":
         status, body = "405 Method Not Allowed", "Use GET.\n"
     else:
-        status, body = "200 OK", metrics.format_text()
+        status, body = "200 OK", metrics.format_prometheus_text()
     content = body.encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content

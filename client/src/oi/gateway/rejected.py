@@ -2,7 +2,7 @@
 
 import json
 
-from oi.gateway.messages import format_time
+from oi.gateway.messages import format_unix_seconds_as_rfc3339
 from oi.gateway.settings import SpoolSettings
 from oi.gateway.spool import GatewaySpool
 
@@ -25,12 +25,12 @@ def describe_rejected_messages(settings: SpoolSettings, limit: int, *, as_json: 
         raise FileNotFoundError(f"The spool file {settings.path} does not exist; check `spool.path`.")
     spool = GatewaySpool(settings)
     try:
-        found = spool.read_rejected(limit)
+        found = spool.list_newest_rejected(limit)
     finally:
         spool.close()
     lines = []
     for seconds, each in found:
-        time, text = format_time(seconds), each.message.decode("utf-8", "replace").strip()
+        time, text = format_unix_seconds_as_rfc3339(seconds), each.message.decode("utf-8", "replace").strip()
         place = each.address or f"connection {each.lookup}"
         if as_json:
             members = {"time": time, "topic": each.address, "connection": each.lookup, "reason": each.reason}

@@ -51,7 +51,7 @@ class Route:
     fields: Fields
 
     @property
-    def filter(self) -> str:
+    def mqtt_filter(self) -> str:
         """Topic filter for the MQTT broker, in which ``+`` replaces each ``{name}``."""
         return "/".join("+" if _NAMED_LEVEL.fullmatch(level) else level for level in self.topic.split("/"))
 
@@ -81,10 +81,10 @@ class Routes:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = [(route, _compile_topic_pattern(route)) for route in routes]
         self._targets: dict[str, Target | None] = {}
-        self.filters = _drop_covered_filters([route.filter for route in routes])
+        self.filters = _drop_covered_filters([route.mqtt_filter for route in routes])
 
     @property
-    def connections(self) -> AbstractSet[str]:
+    def fixed_connections(self) -> AbstractSet[str]:
         """Connections whose names are fixed in the rules, without a ``{name}`` placeholder."""
         return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
 
@@ -98,10 +98,10 @@ class Routes:
         # Addresses come from outside: the memory for them is limited.
         if len(self._targets) >= _MAX_REMEMBERED:
             self._targets.clear()
-        found = self._targets[address] = self._find_first_match(address)
+        found = self._targets[address] = self._find_target_of_first_match(address)
         return found
 
-    def _find_first_match(self, address: str) -> Target | None:
+    def _find_target_of_first_match(self, address: str) -> Target | None:
         for route, pattern in self._routes:
             if match := pattern.fullmatch(address):
                 return _build_target(route, match.groupdict())
@@ -115,17 +115,17 @@ def parse_route(section: Section) -> Route:
         SettingsError: a setting is invalid; the message names the first one.
     """
     topic = section.get_text("topic")
-    _check_topic(topic, section.describe_property("topic"))
+    _check_topic(topic, section.quote_property_path("topic"))
     fields = Fields(
-        _read_json_pointer(section, "timestampPointer"),
+        _find_json_pointer(section, "timestampPointer"),
         section.get_choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
-        _read_json_pointer(section, "messageIdPointer"),
-        _read_json_pointer(section, "deviceIdPointer"),
+        _find_json_pointer(section, "messageIdPointer"),
+        _find_json_pointer(section, "deviceIdPointer"),
     )
-    route = Route(topic, section.get_text("connection"), section.get_text("device", None), fields)
+    route = Route(topic, section.get_text("connection"), section.find_text("device"), fields)
     if route.device is not None and fields.device_id is not None:
         raise SettingsError(
-            f"{section.describe_property('device')} and `deviceIdPointer` cannot both be set; remove one of them."
+            f"{section.quote_property_path('device')} and `deviceIdPointer` cannot both be set; remove one of them."
         )
     section.check_all_properties_read()
     names = set(_NAMED_LEVEL.findall(topic))
@@ -133,12 +133,12 @@ def parse_route(section: Section) -> Route:
         for used in _NAMED_LEVEL.findall(template):
             if used not in names:
                 raise SettingsError(
-                    f"{section.describe_property(name)} uses the placeholder {{{used}}}, but the topic has no level "
+                    f"{section.quote_property_path(name)} uses the placeholder {{{used}}}, but the topic has no level "
                     f"{{{used}}}; add it to the topic."
                 )
     if not _NAMED_LEVEL.search(route.connection) and not _LOOKUP.fullmatch(route.connection):
         raise SettingsError(
-            f"{section.describe_property('connection')} must be the lookup (short name) of a connection, "
+            f"{section.quote_property_path('connection')} must be the lookup (short name) of a connection, "
             "such as pump-rig."
         )
     return route
@@ -163,10 +163,12 @@ def _check_topic(topic: str, setting_path: str) -> None:
         raise SettingsError(f"{setting_path}: each name in braces, such as {{line}}, may occur only once.")
 
 
-def _read_json_pointer(section: Section, name: str) -> str | None:
-    pointer: str | None = section.get_text(name, None)
+def _find_json_pointer(section: Section, property_name: str) -> str | None:
+    pointer = section.find_text(property_name)
     if pointer is not None and not pointer.startswith("/"):
-        raise SettingsError(f"{section.describe_property(name)} must be a JSON pointer, such as /header/time.")
+        raise SettingsError(
+            f"{section.quote_property_path(property_name)} must be a JSON pointer, such as /header/time."
+        )
     return pointer
 
 
@@ -214,20 +216,20 @@ def _drop_covered_filters(filters: Sequence[str]) -> list[str]:
     for index, one in enumerate(unique):
         for other in unique[:index]:
             if (
-                _do_filters_overlap(one, other)
-                and not _does_filter_cover(one, other)
-                and not _does_filter_cover(other, one)
+                _can_filters_match_same_topic(one, other)
+                and not _is_filter_covering(one, other)
+                and not _is_filter_covering(other, one)
             ):
                 raise ValueError(
                     f"The topics {other} and {one} overlap, so a broker may deliver messages twice; "
                     "use one topic that covers both."
                 )
-    return [one for one in unique if not any(other != one and _does_filter_cover(other, one) for other in unique)]
+    return [one for one in unique if not any(other != one and _is_filter_covering(other, one) for other in unique)]
 
 
-def _does_filter_cover(wide: str, narrow: str) -> bool:
-    """Return whether the topic filter ``wide`` covers ``narrow``: it matches all topics that ``narrow`` matches."""
-    wide_levels, narrow_levels = wide.split("/"), narrow.split("/")
+def _is_filter_covering(wide_filter: str, narrow_filter: str) -> bool:
+    """Return whether a topic filter covers another one: it matches all topics that ``narrow_filter`` matches."""
+    wide_levels, narrow_levels = wide_filter.split("/"), narrow_filter.split("/")
     for index, level in enumerate(wide_levels):
         if level == "#":
             return True
@@ -238,7 +240,7 @@ def _does_filter_cover(wide: str, narrow: str) -> bool:
     return len(wide_levels) == len(narrow_levels)
 
 
-def _do_filters_overlap(first_filter: str, second_filter: str) -> bool:
+def _can_filters_match_same_topic(first_filter: str, second_filter: str) -> bool:
     """Return whether two MQTT topic filters overlap: whether a topic can match both."""
     first, second = first_filter.split("/"), second_filter.split("/")
     for left, right in zip(first, second, strict=False):

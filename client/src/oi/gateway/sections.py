@@ -31,57 +31,68 @@ class Section:
         self._place = place
         self._read: list[str] = []
 
-    def describe_property(self, name: str) -> str:
+    def quote_property_path(self, property_name: str) -> str:
         """Return the path of a property in the file, for error messages."""
-        return f"`{self._place}.{name}`" if self._place else f"`{name}`"
+        return f"`{self._place}.{property_name}`" if self._place else f"`{property_name}`"
 
-    def has_property(self, name: str) -> bool:
+    def has_property(self, property_name: str) -> bool:
         """Return whether this section has a property with this name that is not null."""
-        self._read.append(name)
-        return self._values.get(name) is not None
+        self._read.append(property_name)
+        return self._values.get(property_name) is not None
 
-    def get_text(self, name: str, default: Any = _REQUIRED) -> Any:
+    def get_text(self, property_name: str, default: str | None = None) -> str:
         """Return the non-empty text of a property.
 
         If the property is missing, return the default; if there is no default, raise an error.
         """
-        value = self._get_property(name, default)
-        if value is not default and (not isinstance(value, str) or not value):
-            raise SettingsError(f"{self.describe_property(name)} must be a text that is not empty.")
+        value = self._get_property(property_name, _REQUIRED if default is None else default)
+        if not isinstance(value, str) or not value:
+            raise SettingsError(f"{self.quote_property_path(property_name)} must be a text that is not empty.")
         return value
 
-    def get_choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
-        """Return the text of a property, which must be one of the choices; if it is missing, return the default."""
-        value = self._get_property(name, default)
-        # YAML reads `5` as a number; it names the same choice as the text.
-        if value is not default and (isinstance(value, bool) or str(value) not in choices):
-            raise SettingsError(f"{self.describe_property(name)} must be one of {', '.join(choices)}.")
-        return value if value is default else str(value)
+    def find_text(self, property_name: str) -> str | None:
+        """Return the non-empty text of a property; None if the property is missing."""
+        return self.get_text(property_name) if self.has_property(property_name) else None
 
-    def get_integer(self, name: str, default: Any, *, minimum: int, maximum: int) -> int:
+    def get_choice(self, property_name: str, choices: Sequence[str], default: str) -> str:
+        """Return the text of a property, which must be one of the choices; if it is missing, return the default."""
+        value = self._get_property(property_name, default)
+        # YAML reads `5` as a number; it names the same choice as the text.
+        if isinstance(value, bool) or str(value) not in choices:
+            raise SettingsError(f"{self.quote_property_path(property_name)} must be one of {', '.join(choices)}.")
+        return str(value)
+
+    def get_integer(self, property_name: str, default: int, *, minimum: int, maximum: int) -> int:
         """Return the integer of a property, which must be within bounds; if it is missing, return the default."""
-        value = self._get_property(name, default)
+        value = self._get_property(property_name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise SettingsError(
-                f"{self.describe_property(name)} must be an integer between {minimum:,} and {maximum:,}."
+                f"{self.quote_property_path(property_name)} must be an integer between {minimum:,} and {maximum:,}."
             )
         return value
 
-    def get_path(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the file path that a property contains; if it is missing, return the default."""
-        value = self.get_text(name, default)
-        return value if value is default else Path(value)
+    def get_path(self, property_name: str) -> Path:
+        """Return the file path that a property contains."""
+        return Path(self.get_text(property_name))
 
-    def get_section(self, name: str, default: Any = _REQUIRED) -> "Section":
-        """Return the section for a property whose value is an object."""
-        return Section(self._get_property(name, default), self.describe_property(name).strip("`"))
+    def find_path(self, property_name: str) -> Path | None:
+        """Return the file path that a property contains; None if the property is missing."""
+        return self.get_path(property_name) if self.has_property(property_name) else None
 
-    def get_sections(self, name: str) -> "list[Section]":
+    def get_section(self, property_name: str, default: Mapping[str, Any] | None = None) -> "Section":
+        """Return the section for a property whose value is an object.
+
+        If the property is missing, use the default as its value; if there is no default, raise an error.
+        """
+        value = self._get_property(property_name, _REQUIRED if default is None else default)
+        return Section(value, self.quote_property_path(property_name).strip("`"))
+
+    def get_section_list(self, property_name: str) -> "list[Section]":
         """Return the sections for a property whose value is a list of one or more objects."""
-        value = self._get_property(name, _REQUIRED)
+        value = self._get_property(property_name, _REQUIRED)
         if not isinstance(value, list) or not value:
-            raise SettingsError(f"{self.describe_property(name)} must be a list with at least one element.")
-        place = self.describe_property(name).strip("`")
+            raise SettingsError(f"{self.quote_property_path(property_name)} must be a list with at least one element.")
+        place = self.quote_property_path(property_name).strip("`")
         return [Section(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
     def check_all_properties_read(self) -> None:
@@ -94,14 +105,15 @@ class Section:
             if name not in self._read:
                 known = ", ".join(sorted(set(self._read)))
                 raise SettingsError(
-                    f"{self.describe_property(str(name))} is not a known setting; the known settings here are {known}."
+                    f"{self.quote_property_path(str(name))} is not a known setting; "
+                    f"the known settings here are {known}."
                 )
 
-    def _get_property(self, name: str, default: Any) -> Any:
-        self._read.append(name)
-        value = self._values.get(name)
+    def _get_property(self, property_name: str, default: Any) -> Any:
+        self._read.append(property_name)
+        value = self._values.get(property_name)
         if value is None:
             if default is _REQUIRED:
-                raise SettingsError(f"{self.describe_property(name)} is missing.")
+                raise SettingsError(f"{self.quote_property_path(property_name)} is missing.")
             return default
         return value

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 class Upstream(Protocol):
     """Port of the service that receives batches of telemetry messages."""
 
-    async def send(self, lookup: str, lines: bytes) -> None:
+    async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Send NDJSON lines of a connection.
 
         If this raises an error, the service has accepted none of the lines, or an unknown part of them.
@@ -60,7 +60,7 @@ class Sender:
         self._pause = _FIRST_PAUSE_SECONDS
         self._reported = dict[str, str]()
 
-    def wake(self) -> None:
+    def notify_new_messages(self) -> None:
         """Notify the sender that the spool file contains new messages."""
         self._changed.set()
 
@@ -69,7 +69,7 @@ class Sender:
         try:
             while True:
                 self._changed.clear()
-                timeout = self._start_requests_and_get_wait()
+                timeout = self._start_requests_and_get_wait_seconds()
                 try:
                     async with asyncio.timeout(timeout):
                         await self._changed.wait()
@@ -80,7 +80,7 @@ class Sender:
                 task.cancel()
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    def _start_requests_and_get_wait(self) -> float:
+    def _start_requests_and_get_wait_seconds(self) -> float:
         """Start a request for each connection that has stored messages and no running request.
 
         Return the seconds after which this function must be called again, unless :attr:`_changed` is set earlier.
@@ -91,7 +91,7 @@ class Sender:
         # Look again after a while: a full spool stores nothing and so wakes no sender.
         nearest = _LONGEST_PAUSE_SECONDS
         # Connections take turns; otherwise four of them with many messages would occupy all requests.
-        for lookup in sorted(self._spool.spool.lookups, key=lambda each: self._last_turns.get(each, 0)):
+        for lookup in sorted(self._spool.spool.lookups_with_messages, key=lambda each: self._last_turns.get(each, 0)):
             if len(self._sending) >= CONCURRENT:
                 return nearest
             if lookup in self._sending:
@@ -115,7 +115,7 @@ class Sender:
 
     async def _send_next_batch(self, lookup: str) -> None:
         max_bytes = self._max_bytes.get(lookup, MAX_BYTES)
-        batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup, max_bytes)
+        batch: Batch | None = await self._spool.run(self._spool.spool.find_next_batch, lookup, max_bytes)
         if batch is None:
             return
         try:
@@ -130,11 +130,11 @@ class Sender:
             await self._handle_refusal(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
         # Remove it only now: if the process ends earlier, the batch is sent again; the service knows its message ids.
-        await self._spool.run(self._spool.spool.remove, batch)
+        await self._spool.run(self._spool.spool.remove_batch, batch)
         self._report_sent(batch)
 
-    def _count_failed_request(self, code: str) -> None:
-        self._metrics.increase_counter("failed_requests_total", label=f'code="{code or "UNREACHABLE"}"')
+    def _count_failed_request(self, error_code: str) -> None:
+        self._metrics.increase_counter("failed_requests_total", label=f'code="{error_code or "UNREACHABLE"}"')
 
     def _report_sent(self, batch: Batch) -> None:
         self._metrics.increase_counter("sent_messages_total", batch.messages)
@@ -150,23 +150,23 @@ class Sender:
             self._max_bytes[batch.lookup] = larger
         self._next_at[batch.lookup] = 0.0 if is_full else time.monotonic() + _LINGER_SECONDS
 
-    async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
+    async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after_seconds: float | None) -> None:
         now = time.monotonic()
         if refusal.action is Action.REJECT_LINES:
-            await self._reject_lines(refusal, batch)
+            await self._store_reported_lines_as_rejected(refusal, batch)
         elif refusal.action is Action.SEND_FEWER:
-            await self._send_fewer(refusal, batch)
+            await self._reduce_batch_size(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
             self._hold_connection(refusal, batch)
         elif refusal.action is Action.READ_KEY:
-            self._log_if_changed("", refusal.text)
+            self._log_error_if_changed("", refusal.text)
             self._paused_until = now + _HOLD_SECONDS
         else:
-            self._log_if_changed("", refusal.text)
-            self._paused_until = now + max(self._pause, retry_after or 0.0)
+            self._log_error_if_changed("", refusal.text)
+            self._paused_until = now + max(self._pause, retry_after_seconds or 0.0)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
+    async def _store_reported_lines_as_rejected(self, refusal: Refusal, batch: Batch) -> None:
         """Store the messages that the service's error names as rejected; the rest of the batch is sent again later."""
         lines = batch.lines
         named = refusal.map_rejected_lines_to_reasons(lines)
@@ -181,7 +181,7 @@ class Sender:
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
         await self._store_rejected(refusal, batch, accepted, rejected)
 
-    async def _send_fewer(self, refusal: Refusal, batch: Batch) -> None:
+    async def _reduce_batch_size(self, refusal: Refusal, batch: Batch) -> None:
         """Halve the size of the connection's batches; store a single message that is too large as rejected."""
         if batch.messages > 1:
             if batch.lookup not in self._max_bytes:
@@ -194,22 +194,22 @@ class Sender:
             self._hold_connection(refusal, batch)
 
     async def _store_rejected(
-        self, refusal: Refusal, batch: Batch, accepted: list[bytes], rejected: list[Rejected]
+        self, refusal: Refusal, batch: Batch, sendable_lines: list[bytes], rejected: list[Rejected]
     ) -> None:
-        await self._spool.run(self._spool.spool.reject_messages, batch, accepted, rejected)
+        await self._spool.run(self._spool.spool.reject_messages, batch, sendable_lines, rejected)
         self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{_REASON}"')
         _LOG.warning("%s", refusal.text)
 
     def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
-        self._log_if_changed(batch.lookup, refusal.text)
+        self._log_error_if_changed(batch.lookup, refusal.text)
         self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 
-    def _log_if_changed(self, key: str, text: str) -> None:
+    def _log_error_if_changed(self, error_key: str, text: str) -> None:
         """Log an error, unless it equals the last error with the same key.
 
         The key is the short name of a connection, or empty for an error that concerns all connections.
         """
-        if self._reported.get(key) != text:
+        if self._reported.get(error_key) != text:
             waiting = self._spool.spool.waiting.messages
             _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")
-        self._reported[key] = text
+        self._reported[error_key] = text

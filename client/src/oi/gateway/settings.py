@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from oi.addresses import check_address
-from oi.credentials import check_credential
+from oi.addresses import check_address_protects_credentials
+from oi.credentials import check_credential_characters
 from oi.gateway.routes import Route, Routes, parse_route
 from oi.gateway.sections import Section, SettingsError
 
@@ -30,7 +30,7 @@ class ServiceSettings:
     url: str
     key_file: Path | None
 
-    def read_key(self) -> str:
+    def read_api_key(self) -> str:
         """Read the API key.
 
         Call this again after the service has rejected the key, because an operator may have replaced it.
@@ -39,14 +39,14 @@ class ServiceSettings:
             SettingsError: the file or environment variable with the key is missing, empty or contains something else.
         """
         place = "The variable OI_KEY" if self.key_file is None else f"The file {self.key_file}"
-        key = self._read_unchecked_key()
+        key = self._read_unchecked_api_key()
         try:
-            check_credential(key)
+            check_credential_characters(key)
         except ValueError as error:
             raise SettingsError(f"{place} does not contain an API key: {error}.") from None
         return key
 
-    def _read_unchecked_key(self) -> str:
+    def _read_unchecked_api_key(self) -> str:
         if self.key_file is None:
             key = os.environ.get("OI_KEY", "")
             if not key:
@@ -97,7 +97,7 @@ class GatewaySettings:
     metrics_port: int
 
 
-def load_settings(path: Path) -> GatewaySettings:
+def load_gateway_settings(path: Path) -> GatewaySettings:
     """Read the configuration from a YAML file.
 
     Raises:
@@ -110,24 +110,24 @@ def load_settings(path: Path) -> GatewaySettings:
             value = yaml.safe_load(file)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from None
-    return parse_settings(Section(value))
+    return parse_gateway_settings(Section(value))
 
 
-def parse_settings(file: Section) -> GatewaySettings:
+def parse_gateway_settings(file_section: Section) -> GatewaySettings:
     """Build the configuration of the gateway from the parsed YAML file.
 
     Raises:
         SettingsError: a setting is invalid; the message names the first one and the rule.
     """
-    service = _parse_service(file.get_section("service"))
-    source = file.get_section("source")
+    service = _parse_service_settings(file_section.get_section("service"))
+    source = file_section.get_section("source")
     kind = source.get_text("kind")
-    routes = [parse_route(each) for each in file.get_sections("routes")]
-    spool = _parse_spool(file.get_section("spool"))
-    metrics = file.get_section("metrics", {})
+    routes = [parse_route(each) for each in file_section.get_section_list("routes")]
+    spool = _parse_spool_settings(file_section.get_section("spool"))
+    metrics = file_section.get_section("metrics", {})
     port = metrics.get_integer("port", 9108, minimum=0, maximum=65_535)
     metrics.check_all_properties_read()
-    file.check_all_properties_read()
+    file_section.check_all_properties_read()
     return GatewaySettings(service, kind, source, _build_routes(routes), spool, port)
 
 
@@ -138,29 +138,29 @@ def _build_routes(routes: list[Route]) -> Routes:
         raise SettingsError(str(error)) from None
 
 
-def _parse_service(section: Section) -> ServiceSettings:
+def _parse_service_settings(section: Section) -> ServiceSettings:
     url = section.get_text("url").rstrip("/")
     try:
-        check_address(url)
+        check_address_protects_credentials(url)
     except ValueError as error:
         raise SettingsError(f"`service.url`: {error}") from None
     parts = urlsplit(url)
     if parts.path or parts.query:
         raise SettingsError("`service.url` must have no path and no query, such as https://plant.example.")
-    settings = ServiceSettings(url, section.get_path("keyFile", None))
+    settings = ServiceSettings(url, section.find_path("keyFile"))
     section.check_all_properties_read()
     return settings
 
 
-def _parse_spool(section: Section) -> SpoolSettings:
+def _parse_spool_settings(section: Section) -> SpoolSettings:
     path = section.get_path("path")
-    size = parse_size(section.get_text("maxSize", "10GiB"), section.describe_property("maxSize"))
+    size = parse_size_bytes(section.get_text("maxSize", "10GiB"), section.quote_property_path("maxSize"))
     when_full = section.get_choice("whenFull", (STOP, DROP_OLDEST), STOP)
     section.check_all_properties_read()
     return SpoolSettings(path, size, when_full)
 
 
-def parse_size(text: str, setting_path: str) -> int:
+def parse_size_bytes(text: str, setting_path: str) -> int:
     """Convert a size such as ``10GiB`` to bytes.
 
     Args:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
@@ -62,6 +63,13 @@ class Rejected:
     message: bytes
 
 
+class StoredRejection(NamedTuple):
+    """Rejected message, and the time of its rejection in seconds since 1970."""
+
+    rejected_at: float
+    rejected: Rejected
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Messages of one connection that are sent in one request.
@@ -117,35 +125,37 @@ class GatewaySpool:
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
-        self._database = _open_file(settings)
+        self._database = _open_spool_database(settings)
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
         self.last_mark_id: int = self._database.execute("SELECT coalesce(max(id), 0) FROM mark").fetchone()[0]
-        self._count_stored_messages()
+        self._load_counters()
 
     def close(self) -> None:
         """Close the spool file."""
         self._database.close()
 
     @property
-    def lookups(self) -> list[str]:
+    def lookups_with_messages(self) -> list[str]:
         """Short names of the connections with messages that wait to be sent."""
         return list(self._by_lookup)
 
     @property
-    def room(self) -> int:
-        """Maximum total size in bytes of the messages that :meth:`append` can store now in one transaction."""
+    def appendable_bytes(self) -> int:
+        """Maximum total size in bytes of the messages that one transaction can store now."""
         limit = self._settings.max_bytes
         return limit if self._settings.when_full == DROP_OLDEST else limit - self.waiting.bytes
 
-    def append(self, lines: Mapping[str, Sequence[bytes]], rejected: Iterable[Rejected], mark: bytes) -> int:
+    def append_and_count_dropped(
+        self, lines_by_lookup: Mapping[str, Sequence[bytes]], rejected: Iterable[Rejected], joined_marks: bytes
+    ) -> int:
         """Store messages in one transaction; when this method returns, all are on disk.
 
         Args:
-            lines: new messages as NDJSON lines, by connection, in the order of their receipt.
+            lines_by_lookup: new messages as NDJSON lines, by connection, in the order of their receipt.
             rejected: received messages that cannot be sent.
-            mark: joined marks that identify the deliveries, stored for :meth:`read_marks`; empty to store none.
+            joined_marks: marks that identify the deliveries, stored for :meth:`read_marks`; empty to store none.
 
         Returns:
             Number of waiting messages that were deleted to make room (policy ``dropOldest``).
@@ -154,20 +164,20 @@ class GatewaySpool:
             SpoolFullError: the messages do not fit into the file (policy ``stop``).
             sqlite3.Error: the disk is full or fails.
         """
-        size = sum(len(line) for each in lines.values() for line in each)
-        self._check_room(size)
+        size = sum(len(line) for each in lines_by_lookup.values() for line in each)
+        self._check_has_room_for(size)
         with self._open_spool_transaction():
-            dropped = self._drop_oldest_blocks(size)
+            dropped = self._drop_oldest_blocks_and_count_messages(size)
             now = time.time()
-            for lookup, own in lines.items():
+            for lookup, own in lines_by_lookup.items():
                 for block in split_into_batches(own):
                     self._insert_block(lookup, block, now)
             self._store_rejected(rejected, now)
-            mark_id = self._store_mark(mark) if mark else self.last_mark_id
+            mark_id = self._store_marks_and_get_id(joined_marks) if joined_marks else self.last_mark_id
         self.last_mark_id = mark_id
         return dropped
 
-    def read(self, lookup: str, max_bytes: int = MAX_BYTES) -> Batch | None:
+    def find_next_batch(self, lookup: str, max_bytes: int = MAX_BYTES) -> Batch | None:
         """Return the oldest messages of a connection that fit into one request; None if no messages wait.
 
         Args:
@@ -189,7 +199,7 @@ class GatewaySpool:
         batch = Batch(lookup, tuple(ids), messages, size, tuple(blocks))
         return _cut_batch(batch, max_bytes) if size > max_bytes and messages > 1 else batch
 
-    def remove(self, batch: Batch) -> None:
+    def remove_batch(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
         with self._open_spool_transaction():
             self._replace_batch(batch, [])
@@ -197,16 +207,16 @@ class GatewaySpool:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
-    def reject_messages(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
+    def reject_messages(self, batch: Batch, sendable_lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
         """Store some messages of a batch as rejected; the other messages of the batch stay and can be sent again.
 
         Args:
             batch: batch that the service has refused.
-            lines: messages of the batch that can still be sent, as NDJSON lines.
+            sendable_lines: messages of the batch that can still be sent, as NDJSON lines.
             rejected: all other messages of the batch.
         """
         with self._open_spool_transaction():
-            self._replace_batch(batch, lines)
+            self._replace_batch(batch, sendable_lines)
             self._store_rejected(rejected, time.time())
 
     def read_marks(self) -> list[bytes]:
@@ -217,7 +227,7 @@ class GatewaySpool:
         """Delete all marks of deliveries, because the source has begun a new session."""
         self._database.execute("DELETE FROM mark")
 
-    def forget_marks(self, mark_id: int) -> None:
+    def forget_marks_up_to(self, mark_id: int) -> None:
         """Delete the marks up to a row id, because their deliveries are not repeated any more."""
         self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,))
 
@@ -236,13 +246,13 @@ class GatewaySpool:
                 "INSERT INTO subscription (client_id, filter) VALUES (?, ?)", ((client_id, each) for each in filters)
             )
 
-    def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
-        """Return pairs of rejection time (seconds since 1970) and rejected message, newest first."""
+    def list_newest_rejected(self, limit: int) -> list[StoredRejection]:
+        """Return the newest rejected messages, with the times of their rejection, newest first."""
         rows = self._database.execute(
             "SELECT rejected_at, address, lookup, reason, detail, message FROM rejected ORDER BY id DESC LIMIT ?",
             (limit,),
         )
-        return [(row[0], Rejected(*row[1:])) for row in rows]
+        return [StoredRejection(row[0], Rejected(*row[1:])) for row in rows]
 
     @contextmanager
     def _open_spool_transaction(self) -> Iterator[None]:
@@ -259,7 +269,7 @@ class GatewaySpool:
             self.waiting, self._by_lookup, self.rejected_bytes = counters
             raise
 
-    def _count_stored_messages(self) -> None:
+    def _load_counters(self) -> None:
         (self.rejected_bytes,) = self._database.execute(
             "SELECT coalesce(sum(length(message)), 0) FROM rejected"
         ).fetchone()
@@ -269,28 +279,28 @@ class GatewaySpool:
             self.waiting.messages += messages
             self.waiting.bytes += size
 
-    def _insert_block(self, lookup: str, lines: Sequence[bytes], now: float, block_id: int | None = None) -> None:
+    def _insert_block(self, lookup: str, lines: Sequence[bytes], stored_at: float, block_id: int | None = None) -> None:
         text = b"".join(lines)
         self._database.execute(
             "INSERT INTO block (id, lookup, stored_at, messages, bytes, lines) VALUES (?, ?, ?, ?, ?, ?)",
-            (block_id, lookup, now, len(lines), len(text), text),
+            (block_id, lookup, stored_at, len(lines), len(text), text),
         )
         self._by_lookup[lookup] = self._by_lookup.get(lookup, 0) + len(lines)
         self.waiting.messages += len(lines)
         self.waiting.bytes += len(text)
 
-    def _replace_batch(self, batch: Batch, lines: Sequence[bytes]) -> None:
-        """Delete the messages of a batch except ``lines``, which stay at the place of the batch."""
-        self._delete_blocks(batch.ids[:-1])
+    def _replace_batch(self, batch: Batch, remaining_lines: Sequence[bytes]) -> None:
+        """Delete the messages of a batch except ``remaining_lines``, which stay at the place of the batch."""
+        self._delete_blocks_and_count_messages(batch.ids[:-1])
         # Messages of a block that was deleted to make room are not stored again.
-        left = [*lines, *batch.rest] if self._delete_blocks(batch.ids[-1:]) else []
+        left = [*remaining_lines, *batch.rest] if self._delete_blocks_and_count_messages(batch.ids[-1:]) else []
         if left:
             self._insert_block(batch.lookup, left, time.time(), block_id=batch.ids[0])
 
-    def _delete_blocks(self, ids: Iterable[int]) -> int:
+    def _delete_blocks_and_count_messages(self, block_ids: Iterable[int]) -> int:
         """Delete blocks by row id; return the number of messages that they contained."""
         deleted = 0
-        for each in ids:
+        for each in block_ids:
             # A block may be gone already, deleted to make room.
             row = self._database.execute(
                 "DELETE FROM block WHERE id = ? RETURNING lookup, messages, bytes", (each,)
@@ -306,34 +316,36 @@ class GatewaySpool:
                 del self._by_lookup[lookup]
         return deleted
 
-    def _check_room(self, size: int) -> None:
-        """Raise an error if ``size`` bytes do not fit into the file and no messages may be deleted."""
-        if self._settings.when_full != DROP_OLDEST and size > self.room:
+    def _check_has_room_for(self, size_bytes: int) -> None:
+        """Raise an error if ``size_bytes`` do not fit into the file and no messages may be deleted."""
+        if self._settings.when_full != DROP_OLDEST and size_bytes > self.appendable_bytes:
             raise SpoolFullError(
                 f"The spool is full: {self.waiting.bytes:,} bytes of messages wait, and `spool.maxSize` is "
                 f"{self._settings.max_bytes:,}. Restore the connection to the service, or increase `spool.maxSize`."
             )
 
-    def _drop_oldest_blocks(self, size: int) -> int:
-        """Delete the oldest blocks until ``size`` bytes fit into the file; return the number of deleted messages."""
+    def _drop_oldest_blocks_and_count_messages(self, needed_bytes: int) -> int:
+        """Delete the oldest blocks until ``needed_bytes`` fit into the file; return the number of deleted messages."""
         dropped = 0
-        while self.waiting.bytes and self.waiting.bytes + size > self._settings.max_bytes:
+        while self.waiting.bytes and self.waiting.bytes + needed_bytes > self._settings.max_bytes:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()
-            dropped += self._delete_blocks(row)
+            dropped += self._delete_blocks_and_count_messages(row)
         return dropped
 
-    def _store_mark(self, mark: bytes) -> int:
+    def _store_marks_and_get_id(self, joined_marks: bytes) -> int:
         """Store joined marks, delete the oldest ones, and return the row id of the new ones."""
-        (mark_id,) = self._database.execute("INSERT INTO mark (mark) VALUES (?) RETURNING id", (mark,)).fetchone()
+        (mark_id,) = self._database.execute(
+            "INSERT INTO mark (mark) VALUES (?) RETURNING id", (joined_marks,)
+        ).fetchone()
         self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id - MAX_MARKS,))
         return int(mark_id)
 
-    def _store_rejected(self, rejected: Iterable[Rejected], now: float) -> None:
+    def _store_rejected(self, rejected: Iterable[Rejected], rejected_at: float) -> None:
         for each in rejected:
             self._database.execute(
                 "INSERT INTO rejected (rejected_at, address, lookup, reason, detail, message) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (now, each.address, each.lookup, each.reason, each.detail, each.message),
+                (rejected_at, each.address, each.lookup, each.reason, each.detail, each.message),
             )
             self.rejected_bytes += len(each.message)
         # Messages that are never sent must not fill the disk.
@@ -354,7 +366,7 @@ def _cut_batch(batch: Batch, max_bytes: int) -> Batch:
     return replace(batch, messages=count, size=size, blocks=tuple(lines[:count]), rest=tuple(lines[count:]))
 
 
-def _open_file(settings: SpoolSettings) -> sqlite3.Connection:
+def _open_spool_database(settings: SpoolSettings) -> sqlite3.Connection:
     """Open the spool file exclusively for this process."""
     try:
         database = sqlite3.connect(settings.path, check_same_thread=False, isolation_level=None, timeout=1)
@@ -364,7 +376,7 @@ def _open_file(settings: SpoolSettings) -> sqlite3.Connection:
         # One process sends the messages. A second one would send them again and out of order.
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.executescript(_SCHEMA)
-        # Messages are on disk when `append` returns, also after a power failure.
+        # Messages are on disk when `append_and_count_dropped` returns, also after a power failure.
         database.execute("PRAGMA synchronous = FULL")
         database.execute("BEGIN IMMEDIATE")
         database.execute("COMMIT")

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from oi.gateway.spool import GatewaySpool
+
+_Result = TypeVar("_Result")
 
 
 class SpoolThread:
@@ -19,7 +21,7 @@ class SpoolThread:
         self.spool = spool
         self._executor = ThreadPoolExecutor(1, "spool")
 
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run a function in the thread of the spool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 

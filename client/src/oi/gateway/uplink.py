@@ -11,7 +11,7 @@ from oi._async.transport import AsyncTransport
 from oi.errors import SignInError
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.settings import ServiceSettings
-from oi.requests import parse_json_reply, require_accepted
+from oi.requests import parse_json_reply, require_messages_accepted
 
 _TELEMETRY_WRITE = ["Workspace.Telemetry.Write"]
 _LEVEL = 1
@@ -34,7 +34,7 @@ class Uplink:
         self._transport: AsyncTransport | None = None
         self._retired: AsyncTransport | None = None
 
-    async def send(self, lookup: str, lines: bytes) -> None:
+    async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Send NDJSON lines for a connection; when this method returns, the service has accepted all lines.
 
         Raises:
@@ -42,13 +42,13 @@ class Uplink:
                 again, because the service stores each message id once.
             SettingsError: the API key is missing.
         """
-        headers, count = _NDJSON, lines.count(b"\n")
-        if len(lines) >= _LEAST_COMPRESSED:
+        headers, count = _NDJSON, ndjson_lines.count(b"\n")
+        if len(ndjson_lines) >= _LEAST_COMPRESSED:
             # Compression releases the interpreter lock, so the event loop continues meanwhile.
-            headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
+            headers, ndjson_lines = _GZIP, await asyncio.to_thread(gzip.compress, ndjson_lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
-        reply = await self._send_request("POST", path, content=lines, headers=headers)
-        require_accepted(reply, count)
+        reply = await self._send_request("POST", path, content=ndjson_lines, headers=headers)
+        require_messages_accepted(reply, count)
         # A page of a proxy does not state the time of the service.
         self._record_service_time(reply)
 
@@ -75,19 +75,19 @@ class Uplink:
         if self._transport is None:
             # One attempt: the sender repeats batches itself, and reports each failure at once.
             self._transport = AsyncTransport(
-                self._settings.url, key=self._settings.read_key(), scopes=_TELEMETRY_WRITE, max_attempts=1
+                self._settings.url, key=self._settings.read_api_key(), scopes=_TELEMETRY_WRITE, max_attempts=1
             )
         transport = self._transport
         try:
             return await transport.request(method, path, **options)
         except SignInError:
-            await self._retire_transport(transport)
+            await self._stop_using_transport(transport)
             raise
 
     def _record_service_time(self, reply: httpx.Response) -> None:
         self._clock.record_service_time(reply.headers.get("Date", ""))
 
-    async def _retire_transport(self, transport: AsyncTransport) -> None:
+    async def _stop_using_transport(self, transport: AsyncTransport) -> None:
         """Stop using a client, so that the next request reads the API key again.
 
         Running requests still use the old client; it is closed by the next replacement or by :meth:`close`.

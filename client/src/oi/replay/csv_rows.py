@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oi.replay.layout import MAX_ID_CHARACTERS, Pointer, ReplayTarget
-from oi.replay.message_ids import derive_message_id, format_time, parse_time
+from oi.replay.message_ids import derive_message_id, format_rfc3339_time, parse_rfc3339_time
 
 TIMESTAMP, MESSAGE_ID, DEVICE_ID = "timestamp", "messageId", "deviceId"
 MAX_MESSAGE_BYTES = 256 * 1024
@@ -49,7 +49,7 @@ class CsvFile:
     zone: tzinfo | None = None
     device: str = ""
 
-    def read_rows(self) -> Iterator["CsvRow"]:
+    def iterate_rows(self) -> Iterator["CsvRow"]:
         """Read the file and yield its rows, numbered from 1.
 
         Raises:
@@ -61,22 +61,22 @@ class CsvFile:
                     f"{self.path}: must be a regular file, because it is read twice: first to check it, then to send it"
                 )
             with self.path.open(encoding="utf-8-sig", newline="") as text:
-                yield from self._parse_rows(_LineRecorder(text))
+                yield from self._iterate_parsed_rows(_LineRecorder(text))
         except OSError as error:
             raise FileError(f"{self.path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise FileError(f"{self.path}: the text is not UTF-8") from None
 
-    def _parse_rows(self, lines: "_LineRecorder") -> Iterator["CsvRow"]:
+    def _iterate_parsed_rows(self, lines: "_LineRecorder") -> Iterator["CsvRow"]:
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         names = _read_next_cells(self.path, reader, 0)
         if not names:
             raise FileError(f"{self.path}: the first line must be a header with the names of the columns")
         self._check_header(names)
-        lines.take()
+        lines.take_read_lines()
         row_number = 0
         while (cells := _read_next_cells(self.path, reader, row_number + 1)) is not None:
-            own_lines = lines.take()
+            own_lines = lines.take_read_lines()
             if cells:
                 row_number += 1
                 if len(own_lines) > 1 and self._is_each_line_a_row(names, own_lines):
@@ -87,83 +87,87 @@ class CsvFile:
                     )
                 yield self._parse_row(names, cells, row_number)
 
-    def _is_each_line_a_row(self, names: Sequence[str], lines: Sequence[str]) -> bool:
+    def _is_each_line_a_row(self, column_names: Sequence[str], lines: Sequence[str]) -> bool:
         """Return whether each line of a row over several lines is a row by itself, by the rule of an import.
 
         In the first line, the quote that it does not close then counts as an ordinary character.
         """
         # Without the option `strict`, the reader accepts the quote that is open at the end of the line.
         first = next(csv.reader(lines[:1], delimiter=self.delimiter))
-        if len(first) + first[-1].count(self.delimiter) != len(names):
+        if len(first) + first[-1].count(self.delimiter) != len(column_names):
             return False
-        return all(self._is_empty_or_row(names, line) for line in lines[1:])
+        return all(self._is_empty_or_row(column_names, line) for line in lines[1:])
 
-    def _is_empty_or_row(self, names: Sequence[str], line: str) -> bool:
+    def _is_empty_or_row(self, column_names: Sequence[str], line: str) -> bool:
         try:
             cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
         except csv.Error:
             return False
-        return not cells or (len(cells) == len(names) and self._is_time(cells[names.index(self.time_column)]))
+        return not cells or (
+            len(cells) == len(column_names) and self._is_valid_time(cells[column_names.index(self.time_column)])
+        )
 
-    def _is_time(self, cell: str) -> bool:
+    def _is_valid_time(self, cell: str) -> bool:
         try:
-            self._parse_time(cell, "")
+            self._parse_time_cell(cell, "")
         except FileError:
             return False
         return True
 
-    def _has_line_with_time(self, name: str) -> bool:
+    def _has_line_with_time(self, column_name: str) -> bool:
         """Return whether a column name has a line, other than the first, with several cells and a valid time."""
-        lines = [line.split(self.delimiter) for line in name.replace("\r", "\n").split("\n")[1:]]
-        return any(len(cells) > 1 and any(map(self._is_time, cells)) for cells in lines)
+        lines = [line.split(self.delimiter) for line in column_name.replace("\r", "\n").split("\n")[1:]]
+        return any(len(cells) > 1 and any(map(self._is_valid_time, cells)) for cells in lines)
 
-    def _check_header(self, names: Sequence[str]) -> None:
-        if any(map(self._has_line_with_time, names)):
+    def _check_header(self, column_names: Sequence[str]) -> None:
+        if any(map(self._has_line_with_time, column_names)):
             raise FileError(
                 f"{self.path}: the header has a quote that is not closed in its line; the other lines of a column name "
                 "must not have a time as a cell, because they may be rows"
             )
-        if len(set(names)) < len(names):
+        if len(set(column_names)) < len(column_names):
             raise FileError(f"{self.path}: the header contains two columns of the same name")
-        if len(names) == 1:
+        if len(column_names) == 1:
             raise FileError(
-                f"{self.path}: the header has one column, {names[0]!r}; it must have a time column and at least one "
-                f"other column{self._suggest_delimiter(names)}"
+                f"{self.path}: the header has one column, {column_names[0]!r}; it must have a time column and at least "
+                f"one other column{self._build_delimiter_hint(column_names)}"
             )
-        if self.time_column not in names:
-            shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
-            hint = self._suggest_delimiter(names) or "; set the time column with --time-column"
+        if self.time_column not in column_names:
+            shown = ", ".join(column_names[:_MAX_NAMES_SHOWN]) + (
+                ", ..." if len(column_names) > _MAX_NAMES_SHOWN else ""
+            )
+            hint = self._build_delimiter_hint(column_names) or "; set the time column with --time-column"
             raise FileError(f"{self.path}: the column {self.time_column!r} is missing; the columns are {shown}{hint}")
-        taken = {pointer[0] for pointer in self.target.pointers if pointer}
-        for name in names:
+        taken = {pointer[0] for pointer in self.target.metadata_pointers if pointer}
+        for name in column_names:
             if name in taken and name not in {self.time_column, DEVICE_ID, MESSAGE_ID}:
                 raise FileError(
                     f"{self.path}: the column {name!r} would not be stored as data, because a JSON pointer of the "
                     f"connection names it; rename the column, or, if it contains the time, pass --time-column {name}"
                 )
 
-    def _suggest_delimiter(self, names: Sequence[str]) -> str:
+    def _build_delimiter_hint(self, column_names: Sequence[str]) -> str:
         """Return a hint with a delimiter that would split the header into more columns.
 
         Return an empty text if there is no such delimiter.
         """
-        header = self.delimiter.join(names)
+        header = self.delimiter.join(column_names)
         better = {
             each: header.split(each)
             for each in _DELIMITERS
             if each != self.delimiter
             and each in header
-            and (header.count(each) >= len(names) or self.time_column in header.split(each))
+            and (header.count(each) >= len(column_names) or self.time_column in header.split(each))
         }
         best = max(better, key=lambda each: (self.time_column in better[each], len(better[each])), default="")
         return f"; try --delimiter {_DELIMITERS[best]}" if best else ""
 
-    def _parse_row(self, names: Sequence[str], cells: Sequence[str], row_number: int) -> "CsvRow":
+    def _parse_row(self, column_names: Sequence[str], cells: Sequence[str], row_number: int) -> "CsvRow":
         place = f"{self.path}: row {row_number}"
-        if len(cells) != len(names):
-            raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
-        by_name = dict(zip(names, cells, strict=True))
-        moment = self._parse_time(by_name.pop(self.time_column), place)
+        if len(cells) != len(column_names):
+            raise FileError(f"{place} has {len(cells)} cells; the header has {len(column_names)}")
+        by_name = dict(zip(column_names, cells, strict=True))
+        moment = self._parse_time_cell(by_name.pop(self.time_column), place)
         own_id = by_name.pop(MESSAGE_ID, "")
         device = by_name.pop(DEVICE_ID, "")
         own_id = _validate_optional_id(own_id, f"{place}: {MESSAGE_ID}")
@@ -176,31 +180,33 @@ class CsvFile:
         content_id = derive_message_id(
             self.target.connection, device or self.target.connection, moment, json.loads(_tree_to_json(payload))
         )
-        message = self._build_message(payload, own_id or content_id, device, moment)
+        message = self._build_message_json(payload, own_id or content_id, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
             raise FileError(f"{place}: the message of this row has more than {MAX_MESSAGE_BYTES} bytes, the maximum")
         return CsvRow(place, moment, message, content_id, own_id)
 
-    def _build_message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
+    def _build_message_json(self, payload: _Tree, message_id: str, device_id: str, moment: datetime) -> bytes:
         target = self.target
         tree: _Tree = {}
-        _set_tree_member(tree, target.message_id, _quote_json(message_id))
-        if device:
-            _set_tree_member(tree, target.device_id, _quote_json(device))
-        _set_tree_member(tree, target.timestamp, _quote_json(_format_moment(moment, target.timestamp_format)))
+        _set_tree_member(tree, target.message_id, _quote_json_string(message_id))
+        if device_id:
+            _set_tree_member(tree, target.device_id, _quote_json_string(device_id))
+        _set_tree_member(
+            tree, target.timestamp, _quote_json_string(_format_time_of_measurement(moment, target.timestamp_format))
+        )
         return _tree_to_json(tree | payload).encode()
 
-    def _parse_time(self, cell: str, position: str) -> datetime:
+    def _parse_time_cell(self, cell: str, position: str) -> datetime:
         text = cell.strip()
         try:
-            return parse_time(text)
+            return parse_rfc3339_time(text)
         except ValueError as error:
             local = _parse_time_without_zone(text)
             if local is None or self.zone is None:
                 hint = "; set its zone with --assume-zone" if local else ""
                 raise FileError(f"{position}: {text!r} is not a valid time: {error}{hint}") from None
         try:
-            return _resolve_local_time(local, self.zone)
+            return _utc_from_local_time(local, self.zone)
         except ValueError as error:
             raise FileError(f"{position}: {text!r} is not a valid time: {error}") from None
 
@@ -237,7 +243,7 @@ class _LineRecorder(Iterator[str]):
         self._read.append(line)
         return line
 
-    def take(self) -> list[str]:
+    def take_read_lines(self) -> list[str]:
         """Return the lines that were read since the last call."""
         taken, self._read = self._read, []
         return taken
@@ -265,34 +271,34 @@ def _cell_to_json(cell: str) -> str:
     text = cell.strip()
     if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return text
-    return _quote_json(cell)
+    return _quote_json_string(cell)
 
 
-def _quote_json(value: str) -> str:
+def _quote_json_string(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _set_tree_member(tree: _Tree, pointer: Pointer, text: str) -> None:
+def _set_tree_member(tree: _Tree, pointer: Pointer, json_text: str) -> None:
     """Set the JSON text of the property at a pointer; create the objects that contain the property."""
     for token in pointer[:-1]:
         below = tree.setdefault(token, {})
         # ReplayTarget has rejected overlapping pointers.
         assert isinstance(below, dict)  # noqa: S101
         tree = below
-    tree[pointer[-1]] = text
+    tree[pointer[-1]] = json_text
 
 
 def _tree_to_json(tree: Mapping[str, Any]) -> str:
     members = (
-        f"{_quote_json(name)}:{below if isinstance(below, str) else _tree_to_json(below)}"
+        f"{_quote_json_string(name)}:{below if isinstance(below, str) else _tree_to_json(below)}"
         for name, below in tree.items()
     )
     return "{" + ",".join(members) + "}"
 
 
-def _format_moment(moment: datetime, timestamp_format: str) -> str:
+def _format_time_of_measurement(moment: datetime, timestamp_format: str) -> str:
     if timestamp_format == "rfc3339":
-        return format_time(moment)
+        return format_rfc3339_time(moment)
     digits = 6 if timestamp_format == "epochSeconds" else 3
     microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
     sign, whole = "-" if microseconds < 0 else "", abs(microseconds)
@@ -308,7 +314,7 @@ def _parse_time_without_zone(text: str) -> datetime | None:
     return moment if moment.tzinfo is None else None
 
 
-def _resolve_local_time(local: datetime, zone: tzinfo) -> datetime:
+def _utc_from_local_time(local: datetime, zone: tzinfo) -> datetime:
     """Convert a local time to UTC, by the same rules as an import of the service.
 
     Raises:

@@ -1,7 +1,7 @@
 """Positions of timestamp, message id and device id in the messages of a data connection."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,25 +38,26 @@ class ReplayTarget:
         """Reject positions that are empty, equal or nested in each other."""
         if not self.timestamp or not self.message_id:
             raise ValueError(f"{self.connection}: the JSON pointers to timestamp and message id must not be empty")
-        pointers = [each for each in self.pointers if each]
+        pointers = [each for each in self.metadata_pointers if each]
         for one in pointers:
             if sum(other[: len(one)] == one for other in pointers) > 1:
                 raise ValueError(
-                    f"{self.connection}: two JSON pointers overlap at {format_pointer(one)}; use separate properties"
+                    f"{self.connection}: two JSON pointers overlap at {format_json_pointer(one)}; "
+                    "use separate properties"
                 )
 
     @property
-    def pointers(self) -> tuple[Pointer, Pointer, Pointer]:
-        """Positions of message id, device id and timestamp, in this order."""
+    def metadata_pointers(self) -> Sequence[Pointer]:
+        """Positions of message id, device id and timestamp."""
         return self.message_id, self.device_id, self.timestamp
 
 
-def build_replay_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
+def build_replay_target(connection: str, connection_source: Mapping[str, Any]) -> ReplayTarget:
     """Build the target of a replay from the definition of a connection.
 
     Args:
         connection: short name of the connection in URLs (lookup).
-        source: property ``source`` of the connection's definition; missing properties get their defaults.
+        connection_source: property ``source`` of the connection's definition; missing properties get their defaults.
 
     Raises:
         ValueError: a JSON pointer or the timestamp format is invalid.
@@ -65,19 +66,19 @@ def build_replay_target(connection: str, source: Mapping[str, Any]) -> ReplayTar
         >>> build_replay_target("rig", {"timestampPointer": "/head/at"}).timestamp
         ('head', 'at')
     """
-    form = source.get("timestampFormat", "rfc3339")
+    form = connection_source.get("timestampFormat", "rfc3339")
     if form not in TIMESTAMP_FORMATS:
         raise ValueError(f"{connection}: timestampFormat must be one of {', '.join(TIMESTAMP_FORMATS)}, not {form!r}")
     return ReplayTarget(
         connection,
-        parse_pointer(source.get("timestampPointer", "/timestamp")),
-        parse_pointer(source.get("messageIdPointer", "/messageId")),
-        parse_pointer(source.get("deviceIdPointer", "/deviceId")),
+        parse_json_pointer(connection_source.get("timestampPointer", "/timestamp")),
+        parse_json_pointer(connection_source.get("messageIdPointer", "/messageId")),
+        parse_json_pointer(connection_source.get("deviceIdPointer", "/deviceId")),
         form,
     )
 
 
-def parse_pointer(text: str) -> Pointer:
+def parse_json_pointer(text: str) -> Pointer:
     """Split a JSON pointer (RFC 6901) into its property names.
 
     Raises:
@@ -93,11 +94,11 @@ def parse_pointer(text: str) -> Pointer:
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/"))
 
 
-def format_pointer(pointer: Pointer) -> str:
+def format_json_pointer(pointer: Pointer) -> str:
     """Format the names of nested properties as a JSON pointer (RFC 6901).
 
     Example:
-        >>> format_pointer(("a/b", "c"))
+        >>> format_json_pointer(("a/b", "c"))
         '/a~1b/c'
     """
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)

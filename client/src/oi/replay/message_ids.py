@@ -12,14 +12,14 @@ _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d++)?([Zz]|[+-](
 _ID_CHARACTERS = 32
 
 
-def parse_time(text: str) -> datetime:
+def parse_rfc3339_time(text: str) -> datetime:
     """Parse an RFC 3339 timestamp with a time zone; return the time in UTC.
 
     Raises:
         ValueError: the text is not RFC 3339, has no time zone or an invalid one, or names a time that does not exist.
 
     Example:
-        >>> parse_time("2026-01-05T09:00:00+01:00").isoformat()
+        >>> parse_rfc3339_time("2026-01-05T09:00:00+01:00").isoformat()
         '2026-01-05T08:00:00+00:00'
     """
     found = _RFC_3339.fullmatch(text)
@@ -36,7 +36,7 @@ def parse_time(text: str) -> datetime:
         raise ValueError("the date-time has a day or time that does not exist") from None
 
 
-def parse_zone(name: str) -> tzinfo:
+def parse_time_zone(name: str) -> tzinfo:
     """Return the time zone with an IANA name, such as Europe/Berlin.
 
     Raises:
@@ -50,25 +50,25 @@ def parse_zone(name: str) -> tzinfo:
         raise ValueError(f"unknown time zone {name!r}") from None
 
 
-def format_time(moment: datetime) -> str:
+def format_rfc3339_time(moment: datetime) -> str:
     """Format a time as RFC 3339 in UTC with microseconds.
 
     Example:
-        >>> format_time(datetime(2026, 1, 5, 8, tzinfo=UTC))
+        >>> format_rfc3339_time(datetime(2026, 1, 5, 8, tzinfo=UTC))
         '2026-01-05T08:00:00.000000Z'
     """
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def derive_message_id(connection: str, device: str, moment: datetime, payload: Mapping[str, Any]) -> str:
+def derive_message_id(connection_lookup: str, device_id: str, moment: datetime, payload: Mapping[str, Any]) -> str:
     """Compute the id of a message without an id: the id that the service would derive from the same content.
 
     Args:
-        connection: short name of the connection in URLs (lookup).
-        device: device id.
+        connection_lookup: short name of the connection in URLs (lookup).
+        device_id: device id.
         moment: time of measurement.
         payload: the other properties of the message, in any order.
     """
-    content = [connection, device, format_time(moment), payload]
+    content = [connection_lookup, device_id, format_rfc3339_time(moment), payload]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]

@@ -55,7 +55,7 @@ async def send_rows(
 
     async def send_batches() -> None:
         while (batch := await queue.get()) is not None:
-            on_accepted(await _send_batch(batch, telemetry, connection))
+            on_accepted(await _send_batch_and_count_rows(batch, telemetry, connection))
 
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -66,20 +66,20 @@ async def send_rows(
             for _ in range(pace.concurrency):
                 await queue.put(None)
     except* (ApiError, ValueError) as group:
-        raise _get_first_error(group) from None
+        raise _get_first_nested_error(group) from None
 
 
 async def stream_due_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
     """Group rows into batches, and yield each batch when its rows are due at the speed of ``pace``."""
-    clock = _Clock(pace.speed)
+    clock = _ReplayClock(pace.speed)
     batch: list[CsvRow] = []
     size = 0
     for row in rows:
-        wait = clock.compute_wait(row)
+        wait = clock.compute_wait_seconds(row)
         if batch and (len(batch) == pace.batch or size + len(row.message) > MAX_BYTES or wait > _PACE_SECONDS):
             yield batch
             batch, size = [], 0
-            wait = clock.compute_wait(row)
+            wait = clock.compute_wait_seconds(row)
         if wait > _PACE_SECONDS:
             await asyncio.sleep(wait)
         batch.append(row)
@@ -88,14 +88,14 @@ async def stream_due_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterato
         yield batch
 
 
-class _Clock:
+class _ReplayClock:
     """Clock of a replay that returns when rows are due; the first row is due immediately."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
         self._start: tuple[float, datetime] | None = None
 
-    def compute_wait(self, row: CsvRow) -> float:
+    def compute_wait_seconds(self, row: CsvRow) -> float:
         """Return the seconds until a row is due; 0 or less if the row is already due."""
         if not self._speed:
             return 0.0
@@ -105,7 +105,7 @@ class _Clock:
         return started + (row.moment - first).total_seconds() / self._speed - time.monotonic()
 
 
-async def _send_batch(batch: list[CsvRow], telemetry: AsyncTelemetry, connection: str) -> int:
+async def _send_batch_and_count_rows(batch: list[CsvRow], telemetry: AsyncTelemetry, connection: str) -> int:
     try:
         return await telemetry.send_lines(connection, [row.message + b"\n" for row in batch])
     except ApiError as error:
@@ -113,7 +113,7 @@ async def _send_batch(batch: list[CsvRow], telemetry: AsyncTelemetry, connection
         raise
 
 
-def _get_first_error(group: BaseExceptionGroup[ApiError | ValueError]) -> BaseException:
+def _get_first_nested_error(group: BaseExceptionGroup[ApiError | ValueError]) -> BaseException:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

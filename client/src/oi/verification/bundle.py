@@ -19,7 +19,7 @@ from oi.verification.bundle_receipts import (
     KEY_SET,
     find_receipt_file_names,
     group_receipts_by_chain,
-    load_enclosed_keys,
+    parse_keys_in_bundle,
     verify_receipts_and_describe_unknown_key,
 )
 from oi.verification.export import (
@@ -27,9 +27,9 @@ from oi.verification.export import (
     BrokenError,
     UnreadableError,
     check_decision_signatures,
-    describe_record_fault,
+    describe_record_fault_or_empty,
     parse_export,
-    verify_export,
+    verify_export_and_count_records,
 )
 from oi.verification.hash_rule import get_record_time, sequence_from_record_id
 from oi.verification.manifest import MANIFEST, parse_json_file, parse_manifest
@@ -40,7 +40,7 @@ from oi.verification.notes import (
     OpenedCheckpoint,
     VerifierKey,
     describe_unknown_key,
-    open_checkpoint_with_keys,
+    verify_and_parse_checkpoint,
 )
 
 VERIFIER_KEY: Final = "verifier-key.txt"
@@ -77,53 +77,57 @@ class _VerifierKeys:
     are_from_bundle: bool
 
     @property
-    def outcome(self) -> str:
+    def faultless_outcome(self) -> str:
         """Description of a chain without fault: keys in the bundle cannot prove that it is sound."""
         return "agrees with itself" if self.are_from_bundle else "sound"
 
-    def describe_signing_keys(self, opened: OpenedCheckpoint | None) -> str:
+    def describe_signing_keys(self, opened_checkpoint: OpenedCheckpoint | None) -> str:
         """Return a description of the keys that signed a checkpoint; empty if there is no checkpoint."""
-        if opened is None:
+        if opened_checkpoint is None:
             return ""
         kind = "unconfirmed key" if self.are_from_bundle else "key"
-        return "".join(f", signed by the {kind} with SHA-256 {key.fingerprint}" for key in opened.signers)
+        return "".join(f", signed by the {kind} with SHA-256 {key.fingerprint}" for key in opened_checkpoint.signers)
 
 
-def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None = None) -> BundleResult:
+def verify_bundle(zip_path: Path, keys: Sequence[VerifierKey], expected_workspace: str | None = None) -> BundleResult:
     """Verify all files, chains, checkpoints and proofs of an audit bundle.
 
     Args:
-        path: the zip file.
+        zip_path: the zip file.
         keys: trusted public keys of the workspace; empty to use the keys in the bundle.
-        workspace: id of the workspace to which the bundle must belong; None to accept any workspace.
+        expected_workspace: id of the workspace to which the bundle must belong; None to accept any workspace.
 
     Raises:
         BrokenError: the bundle as a whole is damaged: one of its files, its manifest, or the key in it.
         OSError: the bundle's file cannot be read.
     """
-    files = _read_files(path)
+    files = _read_bundle_files(zip_path)
     _check_file_digests(files)
     manifest = parse_manifest(files[MANIFEST])
     _check_file_names(files, manifest)
-    if workspace is not None and manifest["workspace"] != workspace:
-        raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
+    if expected_workspace is not None and manifest["workspace"] != expected_workspace:
+        raise BrokenError(
+            MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {expected_workspace}"
+        )
     enclosed = _parse_verifier_key(files[VERIFIER_KEY])
     result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
-    verifiers = _VerifierKeys(keys or _append_other_keys(enclosed, load_enclosed_keys(files)), are_from_bundle=not keys)
+    verifiers = _VerifierKeys(
+        keys or _list_distinct_keys(enclosed, parse_keys_in_bundle(files)), are_from_bundle=not keys
+    )
     if verifiers.are_from_bundle:
         _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
         result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
     receipts = group_receipts_by_chain(files)
     for number, entry in enumerate(manifest["chains"], start=1):
-        _verify_chain(files, manifest, entry, verifiers, receipts.get(number, {}), result)
+        _verify_chain_and_add_result(files, manifest, entry, verifiers, receipts.get(number, {}), result)
     result.lines.append(f"{REPORT} is not signed: it is not evidence, and may differ from the verified records")
     return result
 
 
-def _append_other_keys(key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
-    """Return ``key``, followed by the keys in ``others`` that differ from it."""
-    return [key, *(other for other in others if other.spki != key.spki)]
+def _list_distinct_keys(first_key: VerifierKey, others: Sequence[VerifierKey]) -> list[VerifierKey]:
+    """Return ``first_key``, followed by the keys in ``others`` that differ from it."""
+    return [first_key, *(other for other in others if other.spki != first_key.spki)]
 
 
 def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> None:
@@ -136,7 +140,7 @@ def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> 
     )
 
 
-def _read_files(path: Path) -> dict[str, bytes]:
+def _read_bundle_files(path: Path) -> dict[str, bytes]:
     """Read all files of a bundle, and compare each file with its checksum in the zip file."""
     files: dict[str, bytes] = {}
     try:
@@ -144,7 +148,7 @@ def _read_files(path: Path) -> dict[str, bytes]:
             for entry in bundle.infolist():
                 if entry.filename in files:
                     raise BrokenError(entry.filename, "the bundle contains this file twice")
-                files[entry.filename] = _read_file(bundle, entry)
+                files[entry.filename] = _read_bundle_file(bundle, entry)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise BrokenError(path.name, f"the bundle is not a readable zip file: {error}") from None
     for name in (MANIFEST, VERIFIER_KEY, REPORT, README):
@@ -153,7 +157,7 @@ def _read_files(path: Path) -> dict[str, bytes]:
     return files
 
 
-def _read_file(bundle: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+def _read_bundle_file(bundle: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     try:
         return bundle.read(entry)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
@@ -166,22 +170,22 @@ def _check_file_digests(files: Mapping[str, bytes]) -> None:
     digests = {found[2]: found[1] for line in lines if (found := _DIGEST_LINE.fullmatch(line))}
     for name in sorted((files.keys() | digests.keys()) - {README}):
         if name not in files or name not in digests:
-            raise BrokenError(name, _describe_missing_file(name, files, README))
+            raise BrokenError(name, _describe_unlisted_or_missing_file(name, files, README))
         if hashlib.sha256(files[name]).hexdigest() != digests[name]:
             raise BrokenError(name, f"the file differs from its digest in {README}")
 
 
-def _describe_missing_file(name: str, files: Mapping[str, bytes], source: str) -> str:
-    """Return the error message for a file that is only in the bundle, or only in the list of files in ``source``.
+def _describe_unlisted_or_missing_file(file_name: str, files: Mapping[str, bytes], listing_name: str) -> str:
+    """Return the error message for a file that is only in the bundle, or only in the list of files in ``listing_name``.
 
     Args:
-        name: name of the file.
+        file_name: name of the file.
         files: content of each file in the bundle, by name.
-        source: name of the file in the bundle that contains the list, such as the manifest.
+        listing_name: name of the file in the bundle that contains the list, such as the manifest.
     """
-    if name in files:
-        return f"the bundle contains this file, but {source} does not list it"
-    return f"{source} lists this file, but the bundle does not contain it"
+    if file_name in files:
+        return f"the bundle contains this file, but {listing_name} does not list it"
+    return f"{listing_name} lists this file, but the bundle does not contain it"
 
 
 def _check_file_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
@@ -190,7 +194,7 @@ def _check_file_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -
     for entry in manifest["chains"]:
         named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
     for name in sorted(named ^ files.keys()):
-        raise BrokenError(name, _describe_missing_file(name, files, MANIFEST))
+        raise BrokenError(name, _describe_unlisted_or_missing_file(name, files, MANIFEST))
 
 
 def _parse_verifier_key(content: bytes) -> VerifierKey:
@@ -200,33 +204,35 @@ def _parse_verifier_key(content: bytes) -> VerifierKey:
         raise BrokenError(VERIFIER_KEY, str(error)) from None
 
 
-def _verify_chain(
+def _verify_chain_and_add_result(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
-    entry: Mapping[str, Any],
+    chain_entry: Mapping[str, Any],
     verifiers: _VerifierKeys,
-    receipts: Mapping[str, bytes],
+    receipts_by_record_id: Mapping[str, bytes],
     result: BundleResult,
 ) -> None:
     """Verify the audit chain of one manifest entry, and add the outcome to the result of the bundle."""
-    scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
-    name = f"{entry['file']} ({entry['target']}{scope})"
+    scope = f" {_quote_text(chain_entry['scopeKey'])}" if chain_entry["scopeKey"] else ""
+    name = f"{chain_entry['file']} ({chain_entry['target']}{scope})"
     try:
-        opened = _open_checkpoint(files, manifest, entry, verifiers)
+        opened = _find_and_verify_checkpoint(files, manifest, chain_entry, verifiers)
         checkpoint = opened.content if opened else None
-        records = _parse_records(files, entry)
-        if entry["complete"]:
-            agreement = _verify_complete_chain(files, manifest, entry, records, checkpoint)
-            line = f"{verifiers.outcome}: {agreement}" if records else "empty: no records"
+        records = _parse_records(files, chain_entry)
+        if chain_entry["complete"]:
+            agreement = _verify_and_describe_complete_chain(files, manifest, chain_entry, records, checkpoint)
+            line = f"{verifiers.faultless_outcome}: {agreement}" if records else "empty: no records"
         else:
-            line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
-        receipt_doubt = verify_receipts_and_describe_unknown_key(receipts, records, checkpoint, verifiers.keys)
+            line = _verify_and_describe_filtered_chain(files, manifest, chain_entry, records, checkpoint)
+        receipt_doubt = verify_receipts_and_describe_unknown_key(
+            receipts_by_record_id, records, checkpoint, verifiers.keys
+        )
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
         return
     except ValueError as error:
         # For instance, a name has an unpaired surrogate. No chain may hide the faults of the others.
-        result.faults.append(f"{name}: broken at {entry['file']}: {error}")
+        result.faults.append(f"{name}: broken at {chain_entry['file']}: {error}")
         return
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         result.undecided.append(f"{name}: {type(error).__name__}: {error}")
@@ -251,20 +257,20 @@ def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _open_checkpoint(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], verifiers: _VerifierKeys
+def _find_and_verify_checkpoint(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], chain_entry: Mapping[str, Any], verifiers: _VerifierKeys
 ) -> OpenedCheckpoint | None:
     """Verify and return a chain's checkpoint; None if the bundle contains none.
 
     Raises:
         BrokenError: the checkpoint is invalid, or the caller passed no keys and no key in the bundle signed it.
     """
-    name = entry["checkpoint"]
+    name = chain_entry["checkpoint"]
     if name is None:
         return None
-    chain = manifest["workspace"], entry["target"], entry["scopeKey"] or ""
+    chain = manifest["workspace"], chain_entry["target"], chain_entry["scopeKey"] or ""
     try:
-        opened = open_checkpoint_with_keys(files[name], verifiers.keys, *chain)
+        opened = verify_and_parse_checkpoint(files[name], verifiers.keys, *chain)
     except NoteError as error:
         raise BrokenError(name, str(error)) from None
     if opened.unknown_key and verifiers.are_from_bundle:
@@ -272,20 +278,22 @@ def _open_checkpoint(
     return opened
 
 
-def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _parse_records(files: Mapping[str, bytes], chain_entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     try:
-        records = parse_export(files[entry["file"]].decode())
+        records = parse_export(files[chain_entry["file"]].decode())
     except (UnreadableError, UnicodeDecodeError) as error:
-        raise BrokenError(entry["file"], str(error)) from None
-    if len(records) != entry["records"]:
-        raise BrokenError(entry["file"], f"the file has {len(records)} records; the manifest counts {entry['records']}")
+        raise BrokenError(chain_entry["file"], str(error)) from None
+    if len(records) != chain_entry["records"]:
+        raise BrokenError(
+            chain_entry["file"], f"the file has {len(records)} records; the manifest counts {chain_entry['records']}"
+        )
     return records
 
 
-def _verify_complete_chain(
+def _verify_and_describe_complete_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
-    entry: Mapping[str, Any],
+    chain_entry: Mapping[str, Any],
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
 ) -> str:
@@ -293,25 +301,25 @@ def _verify_complete_chain(
 
     Return a text for the output: the number of records in the chain, and of those that the checkpoint covers.
     """
-    verdict = entry["verdict"]
-    scope = entry["scopeKey"] or ""
-    count = verify_export(records, manifest["workspace"], entry["target"], scope, checkpoint)
+    verdict = chain_entry["verdict"]
+    scope = chain_entry["scopeKey"] or ""
+    count = verify_export_and_count_records(records, manifest["workspace"], chain_entry["target"], scope, checkpoint)
     if not verdict["ChainValid"]:
         raise BrokenError(str(verdict["BrokenAt"]), f"the service found a fault: {verdict['Reason']}")
     if verdict["Empty"] != (count == 0):
         raise BrokenError(MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {count} records")
-    if entry["proof"] is not None:
-        proof = parse_json_file(entry["proof"], files[entry["proof"]])
+    if chain_entry["proof"] is not None:
+        proof = parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
         if not records:
-            raise BrokenError(entry["proof"], "the bundle contains a proof, but the chain has no records")
-        _check_proof(entry["proof"], proof, records[-1], checkpoint)
+            raise BrokenError(chain_entry["proof"], "the bundle contains a proof, but the chain has no records")
+        _check_inclusion_proof(chain_entry["proof"], proof, records[-1], checkpoint)
     return f"{count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
 
 
-def _verify_filtered_chain(
+def _verify_and_describe_filtered_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
-    entry: Mapping[str, Any],
+    chain_entry: Mapping[str, Any],
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
 ) -> str:
@@ -319,31 +327,31 @@ def _verify_filtered_chain(
 
     Return a description of the verified records for the output.
     """
-    if checkpoint is not None and entry["proof"] is None:
-        raise BrokenError(entry["file"], "the bundle does not contain the proofs of the records")
-    proofs = [] if entry["proof"] is None else parse_json_file(entry["proof"], files[entry["proof"]])
+    if checkpoint is not None and chain_entry["proof"] is None:
+        raise BrokenError(chain_entry["file"], "the bundle does not contain the proofs of the records")
+    proofs = [] if chain_entry["proof"] is None else parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
     if checkpoint is not None and (not isinstance(proofs, list) or len(proofs) != len(records)):
-        raise BrokenError(entry["proof"], "the file does not have one proof for each record")
+        raise BrokenError(chain_entry["proof"], "the file does not have one proof for each record")
     last, filters = 0, manifest["filters"]
     for number, record in enumerate(records):
         here = str(record.get("RecordID"))
         sequence = sequence_from_record_id(record.get("RecordID")) or 0
-        reason = describe_record_fault(record) or _describe_filter_mismatch(record, filters)
+        reason = describe_record_fault_or_empty(record) or _describe_filter_mismatch_or_empty(record, filters)
         if sequence <= last:
             reason = reason or f"{here} is not after the record before it"
         if reason:
             raise BrokenError(here, reason)
         if checkpoint is not None:
-            _check_proof(entry["proof"], proofs[number], record, checkpoint)
+            _check_inclusion_proof(chain_entry["proof"], proofs[number], record, checkpoint)
         last = sequence
-    if entry["target"] == AMENDMENTS:
+    if chain_entry["target"] == AMENDMENTS:
         check_decision_signatures(records, is_complete=False)
     if checkpoint is None or not records:
         return f"{len(records)} filtered records"
     return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"
 
 
-def _describe_filter_mismatch(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
+def _describe_filter_mismatch_or_empty(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
     """Describe the filter that a record does not match; return an empty string if the record matches all filters."""
     here, time = record.get("RecordID"), get_record_time(record)
     if filters["startDate"] and time < filters["startDate"]:
@@ -355,7 +363,9 @@ def _describe_filter_mismatch(record: Mapping[str, Any], filters: Mapping[str, A
     return ""
 
 
-def _check_proof(name: str, proof: Any, record: Mapping[str, Any], checkpoint: CheckpointContent | None) -> None:
+def _check_inclusion_proof(
+    proof_file_name: str, proof: Any, record: Mapping[str, Any], checkpoint: CheckpointContent | None
+) -> None:
     """Check that a Merkle proof in the bundle proves that the checkpoint covers a record.
 
     Raises:
@@ -363,15 +373,15 @@ def _check_proof(name: str, proof: Any, record: Mapping[str, Any], checkpoint: C
     """
     here = str(record.get("RecordID"))
     if checkpoint is None:
-        raise BrokenError(name, "the bundle contains a proof but no checkpoint")
+        raise BrokenError(proof_file_name, "the bundle contains a proof but no checkpoint")
     try:
         index, size = proof["leafIndex"], proof["size"]
         path = [base64.b64decode(each, validate=True) for each in proof["hashes"]]
         leaf = bytes.fromhex(record["Hash"])
     except (TypeError, KeyError, ValueError, binascii.Error):
-        raise BrokenError(name, f"the proof of {here} is malformed") from None
+        raise BrokenError(proof_file_name, f"the proof of {here} is malformed") from None
     is_shape = proof.keys() == {"leafIndex", "size", "hashes"} and type(index) is int and type(size) is int
     if not is_shape or index + 1 != sequence_from_record_id(here) or size != checkpoint.size:
-        raise BrokenError(name, f"the proof of {here} is for another record or checkpoint")
+        raise BrokenError(proof_file_name, f"the proof of {here} is for another record or checkpoint")
     if not is_included(leaf, index, size, path, checkpoint.root):
-        raise BrokenError(name, f"the checkpoint does not cover {here}")
+        raise BrokenError(proof_file_name, f"the checkpoint does not cover {here}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from oi.verification.export import BrokenError
-from oi.verification.key_sets import parse_cose_keys
+from oi.verification.key_sets import parse_cose_key_set
 from oi.verification.notes import CheckpointContent, VerifierKey
 
 KEY_SET: Final = "verifier-key.cbor"
@@ -25,19 +25,19 @@ def group_receipts_by_chain(files: Mapping[str, bytes]) -> dict[int, dict[str, b
     return groups
 
 
-def find_receipt_file_names(files: Mapping[str, bytes], chains: int) -> set[str]:
+def find_receipt_file_names(files: Mapping[str, bytes], chain_count: int) -> set[str]:
     """Return the names of the files in a bundle that contain receipts, or the public keys that verify the receipts.
 
     Args:
         files: contents of the bundle's files by name.
-        chains: number of chains in the bundle.
+        chain_count: number of chains in the bundle.
     """
     found = (_NAME.fullmatch(name) for name in files)
-    names = {name[0] for name in found if name and int(name[1]) <= chains}
+    names = {name[0] for name in found if name and int(name[1]) <= chain_count}
     return names | ({KEY_SET} if names or KEY_SET in files else set())
 
 
-def load_enclosed_keys(files: Mapping[str, bytes]) -> list[VerifierKey]:
+def parse_keys_in_bundle(files: Mapping[str, bytes]) -> list[VerifierKey]:
     """Return the public keys of the key set in the bundle; an empty list for a bundle without receipts.
 
     Raises:
@@ -46,13 +46,13 @@ def load_enclosed_keys(files: Mapping[str, bytes]) -> list[VerifierKey]:
     if KEY_SET not in files:
         return []
     try:
-        return parse_cose_keys(files[KEY_SET])
+        return parse_cose_key_set(files[KEY_SET])
     except ValueError as error:
         raise BrokenError(KEY_SET, str(error)) from None
 
 
 def verify_receipts_and_describe_unknown_key(
-    receipts: Mapping[str, bytes],
+    receipts_by_record_id: Mapping[str, bytes],
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
     keys: Sequence[VerifierKey],
@@ -60,7 +60,7 @@ def verify_receipts_and_describe_unknown_key(
     """Verify that each record of a chain has a valid receipt for the chain's checkpoint.
 
     Args:
-        receipts: receipts of the chain by RecordID; empty if the bundle contains none.
+        receipts_by_record_id: receipts of the chain by RecordID; empty if the bundle contains none.
         records: records of the chain, which have been verified.
         checkpoint: content of the chain's checkpoint, with a verified signature.
         keys: trusted public keys of the workspace.
@@ -71,18 +71,18 @@ def verify_receipts_and_describe_unknown_key(
     Raises:
         BrokenError: a receipt is missing, superfluous or invalid; the error contains the RecordID.
     """
-    if not receipts:
+    if not receipts_by_record_id:
         return ""
     # Only receipts need cbor2.
     from oi.verification.receipts import ReceiptError, UnknownKeyError, verify_receipt_for_checkpoint  # noqa: PLC0415
 
     expected = {str(record["RecordID"]): str(record["Hash"]) for record in records}
-    for record_id in sorted(expected.keys() ^ receipts.keys()):
+    for record_id in sorted(expected.keys() ^ receipts_by_record_id.keys()):
         raise BrokenError(record_id, "the receipt is missing" if record_id in expected else "the record is missing")
     if checkpoint is None:
         raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
     doubt = ""
-    for record_id, content in receipts.items():
+    for record_id, content in receipts_by_record_id.items():
         try:
             verify_receipt_for_checkpoint(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
         except UnknownKeyError as error:

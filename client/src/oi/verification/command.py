@@ -12,24 +12,37 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from oi.control_characters import escape_controls
 from oi.verification.bundle import verify_bundle
-from oi.verification.export import BrokenError, UnreadableError, parse_export, parse_records, verify_export
-from oi.verification.fetch import FetchError, GetToken, build_checkpoint_path, fetch_chain
+from oi.verification.export import (
+    BrokenError,
+    UnreadableError,
+    parse_export,
+    parse_record_or_export,
+    verify_export_and_count_records,
+)
+from oi.verification.fetch import (
+    FetchError,
+    GetToken,
+    SignedInService,
+    build_checkpoint_path,
+    download_chain_and_checkpoint,
+)
 from oi.verification.hash_rule import get_record_time
-from oi.verification.key_sets import parse_keys
+from oi.verification.key_sets import parse_verifier_keys
 from oi.verification.notes import (
     CheckpointContent,
     NoteError,
     VerifierKey,
     build_key_name,
     describe_unknown_key,
-    open_checkpoint_with_keys,
+    verify_and_parse_checkpoint,
 )
 
+ExitCode: TypeAlias = int
 SOUND, BROKEN, UNDECIDED = 0, 1, 2
 _WITHOUT_CHECKPOINT = ", compared with no checkpoint: records cut off at the end cannot be noticed"
 _CHAIN_NAME = re.compile(
@@ -41,14 +54,27 @@ TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"
 _SCOPED_TARGETS = ("DomainEvents", "DomainAmendments")
 
 
-SignIn = Callable[[str | None], tuple[str, GetToken]]
+SignIn = Callable[[str | None], SignedInService]
 """Function that returns the address of a service and a function that returns tokens for it.
 
 Its argument is the address; None stands for the service of the stored login.
 """
 
 
-def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
+class _LoadedCheckpoint(NamedTuple):
+    """Checkpoint with which an export is compared.
+
+    Attributes:
+        content: content of the checkpoint; None without the option ``--key``.
+        doubt: reason why its signature could not be verified; empty if the signature is valid, or if there is no
+            checkpoint.
+    """
+
+    content: CheckpointContent | None
+    doubt: str
+
+
+def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
     """Verify an exported chain, an audit bundle or a receipt; if the first argument is ``fetch``, download a chain.
 
     Return the exit status: 0 if all is valid, 1 if something is broken, 2 if it could not be verified.
@@ -93,7 +119,7 @@ def _is_bundle(path: Path) -> bool:
     return path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)
 
 
-def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace) -> ExitCode:
     """Verify an audit bundle and print the result for each chain; return the exit status."""
     for name in ("target", "scope", "checkpoint"):
         if getattr(options, name):
@@ -106,7 +132,7 @@ def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace)
     except (OSError, ValueError) as error:
         return _report_undecided_result(str(error))
     for line in (*result.lines, *result.faults):
-        _print_line(line)
+        _print_escaped_line(line)
     if result.faults:
         return BROKEN
     for reason in result.undecided:
@@ -114,9 +140,9 @@ def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace)
     return UNDECIDED if result.undecided else SOUND
 
 
-def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace) -> ExitCode:
     """Verify one record with its receipt, which proves that a signed checkpoint covers it; return the exit status."""
-    from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record  # noqa: PLC0415
+    from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record_by_receipt  # noqa: PLC0415
 
     for name in ("receipt", "record", "key"):
         if getattr(options, name) is None:
@@ -125,7 +151,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         parser.error("--receipt verifies one record; pass no export, bundle or checkpoint with it")
     try:
         keys, content = _load_verifier_keys(options.key), Path(options.receipt).read_bytes()
-        records = parse_records(Path(options.record).read_text(encoding="utf-8-sig"))
+        records = parse_record_or_export(Path(options.record).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         return _report_undecided_result(f"{options.record} is not UTF-8 text")
     except (OSError, ValueError, UnreadableError) as error:
@@ -134,13 +160,13 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         receipt = parse_receipt(content)
         # Before the signature, so that an unknown key does not hide the wrong chain.
         _check_receipt_subject(receipt.subject, options)
-        verify_record(receipt, _get_record_or_first(records, receipt.record_id), keys)
+        verify_record_by_receipt(receipt, _get_record_or_first(records, receipt.record_id), keys)
     except UnknownKeyError as error:
         return _report_undecided_result(str(error))
     except ReceiptError as error:
         return _report_broken_chain("the receipt", str(error))
-    _print_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")
-    _print_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
+    _print_escaped_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")
+    _print_escaped_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
     return SOUND
 
 
@@ -174,19 +200,19 @@ def _check_receipt_subject(subject: str, options: argparse.Namespace) -> None:
             raise ReceiptError(f"the receipt belongs to {subject}, not to the {part} {expected}")
 
 
-def _verify_exported_chain(options: argparse.Namespace) -> int:
+def _verify_exported_chain(options: argparse.Namespace) -> ExitCode:
     """Verify the export of one chain, and compare it with a checkpoint if a key is given; return the exit status."""
     if options.key is None and options.checkpoint is not None:
         return _report_undecided_result("--checkpoint requires --key, the line that verifies its signature")
     try:
-        checkpoint, checkpoint_doubt = _load_checkpoint_or_reason(options)
+        checkpoint, checkpoint_doubt = _load_checkpoint(options)
     except NoteError as error:
         return _report_broken_chain("checkpoint", str(error))
     except (OSError, ValueError) as error:
         return _report_undecided_result(str(error))
     try:
         records = parse_export(Path(options.export).read_text(encoding="utf-8-sig"))
-        verify_export(records, options.workspace, options.target, options.scope, checkpoint)
+        verify_export_and_count_records(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
         return _report_broken_chain(error.broken_at, str(error))
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
@@ -197,43 +223,40 @@ def _verify_exported_chain(options: argparse.Namespace) -> int:
     )
 
 
-def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> int:
+def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> ExitCode:
     """Print that the records of an export are valid; return the exit status, which is undecided without records."""
     count = len(records)
-    against = _describe_checkpoint(checkpoint, count) if checkpoint else _WITHOUT_CHECKPOINT
-    _print_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
-    _warn_future_time(records)
+    against = _describe_checkpoint_coverage(checkpoint, count) if checkpoint else _WITHOUT_CHECKPOINT
+    _print_escaped_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
+    _warn_about_future_time(records)
     return SOUND if count else UNDECIDED
 
 
-def _describe_checkpoint(checkpoint: CheckpointContent, records: int) -> str:
+def _describe_checkpoint_coverage(checkpoint: CheckpointContent, record_count: int) -> str:
     """Return what a checkpoint proves about an export; an old one says nothing about the records after it."""
     agrees = f", checkpoint of {checkpoint.size} agrees"
-    if checkpoint.size >= records:
+    if checkpoint.size >= record_count:
         return agrees
-    return f"{agrees}: nothing signed covers the last {records - checkpoint.size}, which could have been rewritten"
+    return f"{agrees}: nothing signed covers the last {record_count - checkpoint.size}, which could have been rewritten"
 
 
-def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
+def _warn_about_future_time(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a note if the last record's time is in the future: the service's clock or the local clock may be wrong."""
     last = get_record_time(records[-1]) if records else ""
     if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
         sys.stderr.write(f"note: the last record's time, {escape_controls(last)}, is ahead of this computer's clock\n")
 
 
-def _load_checkpoint_or_reason(options: argparse.Namespace) -> tuple[CheckpointContent | None, str]:
+def _load_checkpoint(options: argparse.Namespace) -> _LoadedCheckpoint:
     """Load the checkpoint with which the export is compared.
 
-    Return the checkpoint (None without the option ``--key``), and the reason why its signature could not be verified.
-    The reason is empty if the signature is valid, or if there is no checkpoint.
-
     Raises:
-        NoteError: as :func:`open_checkpoint_with_keys`.
+        NoteError: as :func:`verify_and_parse_checkpoint`.
         ValueError: the key is invalid, or no file with a checkpoint is given or found.
         OSError: a file cannot be read.
     """
     if options.key is None:
-        return None, ""
+        return _LoadedCheckpoint(None, "")
     keys = _load_verifier_keys(options.key)
     saved = build_checkpoint_path(Path(options.export))
     if options.checkpoint is None and not saved.exists():
@@ -243,53 +266,53 @@ def _load_checkpoint_or_reason(options: argparse.Namespace) -> tuple[CheckpointC
         )
     note = Path(options.checkpoint or saved).read_bytes()
     chain = options.workspace, options.target, options.scope
-    opened = open_checkpoint_with_keys(note, keys, *chain)
-    return opened.content, describe_unknown_key(opened.unknown_key) if opened.unknown_key else ""
+    opened = verify_and_parse_checkpoint(note, keys, *chain)
+    return _LoadedCheckpoint(opened.content, describe_unknown_key(opened.unknown_key) if opened.unknown_key else "")
 
 
-def _load_verifier_keys(option: str) -> list[VerifierKey]:
+def _load_verifier_keys(key_option: str) -> list[VerifierKey]:
     """Load the keys of the option ``--key``: a verifier key line, or a file with such lines, COSE_KeySet or JWK set.
 
     Raises:
         ValueError: a key is invalid.
         OSError: the file cannot be read.
     """
-    if Path(option).is_file():
-        return parse_keys(Path(option).read_bytes())
+    if Path(key_option).is_file():
+        return parse_verifier_keys(Path(key_option).read_bytes())
     try:
-        return parse_keys(option.encode())
+        return parse_verifier_keys(key_option.encode())
     except ValueError as error:
-        raise ValueError(f"--key {option!r} is neither an existing file nor a verifier key: {error}") from None
+        raise ValueError(f"--key {key_option!r} is neither an existing file nor a verifier key: {error}") from None
 
 
-def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> int:
+def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> ExitCode:
     """Download a chain for the command ``fetch`` and print the result; return the exit status."""
     url, token = options.url, os.environ.get(options.token_variable, "")
     get_token: GetToken | None = (lambda _is_rejected: token) if token else None
     try:
         if sign_in is not None and not (url and get_token):
-            found = sign_in(url)
-            url, get_token = url or found[0], get_token or found[1]
+            service = sign_in(url)
+            url, get_token = url or service.url, get_token or service.get_token
         if not url:
             return _report_undecided_result("the address of the service is missing")
         if get_token is None:
             return _report_undecided_result(f"the environment variable {options.token_variable} contains no token")
-        fetched = fetch_chain(url, get_token, options.target, options.scope, Path(options.out))
+        fetched = download_chain_and_checkpoint(url, get_token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
         if sign_in is None:
             return _report_undecided_result(str(error))
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
         sys.stderr.write(f"error: {escape_controls(str(error))}\n")
         return getattr(error, "exit_status", 1)
-    _print_line(f"{fetched.count} records in {fetched.output}")
-    _print_line(fetched.checkpoint)
+    _print_escaped_line(f"{fetched.count} records in {fetched.output}")
+    _print_escaped_line(fetched.checkpoint)
     for contradiction in fetched.contradictions:
-        _print_line(f"contradiction: {contradiction}; keep both files as evidence")
+        _print_escaped_line(f"contradiction: {contradiction}; keep both files as evidence")
     return BROKEN if fetched.contradictions else SOUND
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _create_parser(
+    parser = _create_argument_parser(
         "oi verify-file",
         __doc__,
         "oi verify-file line-1.json --workspace plant-a --target DomainEvents --scope line-1",
@@ -310,7 +333,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def _build_fetch_parser() -> argparse.ArgumentParser:
-    parser = _create_parser(
+    parser = _create_argument_parser(
         "oi audit fetch",
         "Download a whole chain and its newest checkpoint for `oi verify-file`, with the login of `oi login`, or with\n"
         "OI_KEY or OI_TOKEN.",
@@ -324,9 +347,9 @@ def _build_fetch_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _create_parser(name: str, description: str | None, *examples: str) -> argparse.ArgumentParser:
+def _create_argument_parser(program_name: str, description: str | None, *examples: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        prog=name,
+        prog=program_name,
         description=description,
         epilog="\n".join(("Examples:", *(f"  {example}" for example in examples))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -338,19 +361,19 @@ def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
     parser.add_argument("--scope", default="", help="scope key of a domain chain")
 
 
-def _report_broken_chain(place: str, reason: str) -> int:
+def _report_broken_chain(place: str, reason: str) -> ExitCode:
     """Print that the chain is broken at a place; return the exit status for a broken chain."""
-    _print_line(f"broken at {place}: {reason}")
+    _print_escaped_line(f"broken at {place}: {reason}")
     return BROKEN
 
 
-def _report_undecided_result(reason: str) -> int:
+def _report_undecided_result(reason: str) -> ExitCode:
     """Print the reason why nothing could be verified; return the exit status for this result."""
     sys.stderr.write(f"cannot tell: {escape_controls(reason)}\n")
     return UNDECIDED
 
 
-def _print_line(text: str) -> None:
+def _print_escaped_line(text: str) -> None:
     """Print a line of text; control characters, and characters that the terminal cannot show, are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(escape_controls(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 import rfc8785
 
-from oi.json_text import build_object_without_duplicates
+from oi.json_text import build_object_rejecting_duplicates
 from oi.verification.hash_rule import (
     MAX_DEPTH,
-    compute_digest,
     compute_genesis_hash,
+    compute_record_hash,
     describe_invalid_time,
     describe_non_text_fields,
     describe_time_order_fault,
     format_record_id,
     get_filter_fields,
     get_record_time,
+    is_nested_too_deeply,
     is_record_time,
-    is_too_deep,
     parse_integer_or_exact_float,
     sequence_from_record_id,
 )
@@ -69,7 +69,7 @@ class _Progress:
     successors: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def parse_export(text: str) -> list[dict[str, Any]]:
+def parse_export(json_text: str) -> list[dict[str, Any]]:
     """Parse an export and return its records.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_export(text: str) -> list[dict[str, Any]]:
     """
     try:
         records = json.loads(
-            text, parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_without_duplicates
+            json_text, parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_rejecting_duplicates
         )
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"the export is not JSON: {error}") from None
@@ -86,19 +86,19 @@ def parse_export(text: str) -> list[dict[str, Any]]:
     return records
 
 
-def parse_records(text: str) -> list[dict[str, Any]]:
+def parse_record_or_export(json_text: str) -> list[dict[str, Any]]:
     """Parse a file that contains one record or an export with at least one record; return the records.
 
     Raises:
         UnreadableError: as :func:`parse_export`, or the export is empty.
     """
-    records = parse_export(text if text.lstrip().startswith("[") else f"[{text}]")
+    records = parse_export(json_text if json_text.lstrip().startswith("[") else f"[{json_text}]")
     if not records:
         raise UnreadableError("the file contains no record")
     return records
 
 
-def verify_export(
+def verify_export_and_count_records(
     records: Sequence[Mapping[str, Any]],
     workspace: str,
     target: str,
@@ -155,10 +155,10 @@ def check_decision_signatures(records: Sequence[Mapping[str, Any]], *, is_comple
 def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
     """Verify records one after the other; yield the ``Hash`` of each, or raise a BrokenError at the first fault."""
     for index, record in enumerate(records):
-        reason = _describe_content_fault(record)
+        reason = _describe_content_fault_or_empty(record)
         if not reason:
-            _check_fork(record, progress)
-            reason = _describe_link_fault(record, progress) or _describe_field_fault(record, progress)
+            _check_no_fork(record, progress)
+            reason = _describe_link_fault_or_empty(record, progress) or _describe_field_fault_or_empty(record, progress)
         if reason:
             raise BrokenError(_find_broken_record_id(records, index, progress), reason)
         stored = str(record["Hash"])
@@ -169,28 +169,28 @@ def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Pr
         yield stored
 
 
-def _find_broken_record_id(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
-    """Return the RecordID of the first invalid or missing record of an export; ``index`` is where a fault was found.
+def _find_broken_record_id(records: Sequence[Mapping[str, Any]], fault_index: int, progress: _Progress) -> str:
+    """Return the RecordID of the first invalid or missing record of an export; ``fault_index`` is that of a fault.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
     it is the RecordID in the invalid record.
     """
-    expected, stated = format_record_id(progress.sequence + 1), records[index].get("RecordID")
+    expected, stated = format_record_id(progress.sequence + 1), records[fault_index].get("RecordID")
     number = sequence_from_record_id(stated)
-    if number is None or number <= progress.sequence or records[index].get("PreviousHash") == progress.last_hash:
+    if number is None or number <= progress.sequence or records[fault_index].get("PreviousHash") == progress.last_hash:
         return expected
-    missing = all(record.get("RecordID") != expected for record in records[index:])
+    missing = all(record.get("RecordID") != expected for record in records[fault_index:])
     return format_record_id(number) if missing else expected
 
 
-def _describe_content_fault(record: Mapping[str, Any]) -> str:
+def _describe_content_fault_or_empty(record: Mapping[str, Any]) -> str:
     """Describe a fault in the content of one record; return an empty string if the content is valid."""
     here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
-    if is_too_deep(content):
+    if is_nested_too_deeply(content):
         return f"{here} has no canonical form: it is nested deeper than {MAX_DEPTH} levels"
     try:
-        recomputed = compute_digest(rfc8785.dumps(content))
+        recomputed = compute_record_hash(rfc8785.dumps(content))
     except (ValueError, RecursionError) as error:
         return f"{here} has no canonical form: {error}"
     if recomputed == record.get("Hash"):
@@ -198,12 +198,12 @@ def _describe_content_fault(record: Mapping[str, Any]) -> str:
     return f"the digest of the content of {here} differs from its Hash"
 
 
-def describe_record_fault(record: Mapping[str, Any]) -> str:
+def describe_record_fault_or_empty(record: Mapping[str, Any]) -> str:
     """Describe a fault in one record, without comparison with other records; return an empty string if it is valid."""
-    return _describe_content_fault(record) or _describe_own_field_fault(record)
+    return _describe_content_fault_or_empty(record) or _describe_own_field_fault_or_empty(record)
 
 
-def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
+def _check_no_fork(record: Mapping[str, Any], progress: _Progress) -> None:
     """Raise a BrokenError if another verified record has the same PreviousHash as this record."""
     stored = str(record["Hash"])
     other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
@@ -211,7 +211,7 @@ def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
         raise BrokenError(stored, f"fork: this record and {other} have the same PreviousHash")
 
 
-def _describe_link_fault(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_link_fault_or_empty(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's RecordID or PreviousHash; return an empty string if both are valid."""
     here, expected = str(record.get("RecordID")), format_record_id(progress.sequence + 1)
     if here != expected:
@@ -228,15 +228,15 @@ def _describe_link_fault(record: Mapping[str, Any], progress: _Progress) -> str:
     return ""
 
 
-def _describe_field_fault(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_field_fault_or_empty(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's time or in the properties by which queries filter; empty if all are valid."""
     here, time = str(record.get("RecordID")), get_record_time(record)
-    return _describe_own_field_fault(record) or (
+    return _describe_own_field_fault_or_empty(record) or (
         describe_time_order_fault(here, progress.sequence) if time < progress.time else ""
     )
 
 
-def _describe_own_field_fault(record: Mapping[str, Any]) -> str:
+def _describe_own_field_fault_or_empty(record: Mapping[str, Any]) -> str:
     """Describe a fault in one record's filter properties or in its time's format; empty if all are valid."""
     here = str(record.get("RecordID"))
     mistimed = "" if is_record_time(get_record_time(record)) else describe_invalid_time(here)

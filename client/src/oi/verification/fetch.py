@@ -22,11 +22,11 @@ from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from time import sleep
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from oi.addresses import check_address, find_proxy
+from oi.addresses import check_address_protects_credentials, find_proxy_url
 from oi.control_characters import escape_controls
-from oi.drafts import create_draft
+from oi.drafts import create_draft_file
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -54,6 +54,18 @@ GetToken = Callable[[bool], str]
 
 Its argument is True if the service has rejected the last token, so that a new one is necessary.
 """
+
+
+class SignedInService(NamedTuple):
+    """Service at which the user is signed in.
+
+    Attributes:
+        url: address of the service.
+        get_token: returns a bearer token for the service.
+    """
+
+    url: str
+    get_token: GetToken
 
 
 class FetchError(Exception):
@@ -85,7 +97,7 @@ class _TemporaryError(FetchError):
         super().__init__(reason, status, exit_status=exit_status)
         self._retry_after = retry_after
 
-    def find_delay(self, attempt: int) -> int | None:
+    def find_delay_seconds(self, attempt: int) -> int | None:
         """Return the seconds to wait after a failed attempt, numbered from 1; None if there must be no repetition."""
         is_stated = self._retry_after.isascii() and self._retry_after.isdigit()
         if is_stated and len(self._retry_after) > _MAX_DELAY_DIGITS:
@@ -112,6 +124,42 @@ class FetchResult:
     contradictions: Sequence[str]
 
 
+class _FetchedCheckpoint(NamedTuple):
+    """Newest signed checkpoint of a chain, if the service has one.
+
+    Attributes:
+        signed_note: text of the checkpoint; empty if there is none.
+        missing_reason: reason why there is no checkpoint; empty if there is one.
+    """
+
+    signed_note: str
+    missing_reason: str
+
+
+class _Page(NamedTuple):
+    """One page of the records in a range of sequence numbers.
+
+    Attributes:
+        records: records of the page, newest first.
+        has_more: whether the range contains further records.
+    """
+
+    records: list[Any]
+    has_more: bool
+
+
+class _Reply(NamedTuple):
+    """Reply of the service.
+
+    Attributes:
+        body: JSON value of the body.
+        has_more_header: value of the header ``x-provenance-has-more``; empty if the reply has none.
+    """
+
+    body: Any
+    has_more_header: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Checkpoint:
     """Origin (name of the chain), size and Merkle root of a signed checkpoint; the signature is not verified."""
@@ -122,7 +170,7 @@ class _Checkpoint:
 
 
 @dataclass(slots=True)
-class _History:
+class _RecordDigests:
     """Digests and hashes of the downloaded records of an audit chain, in the order of the chain.
 
     Attributes:
@@ -133,14 +181,14 @@ class _History:
     digests: list[bytes] = field(default_factory=list)
     leaves: list[bytes | None] = field(default_factory=list)
 
-    def add(self, record: Any) -> None:
+    def add_record(self, record: Any) -> None:
         """Add the next record of the chain."""
         stored = record.get("Hash") if isinstance(record, dict) else None
         is_hash = isinstance(stored, str) and _HASH.fullmatch(stored)
         self.digests.append(_compute_record_digest(record))
         self.leaves.append(bytes.fromhex(str(stored)) if is_hash else None)
 
-    def matches(self, checkpoint: _Checkpoint) -> bool:
+    def matches_checkpoint(self, checkpoint: _Checkpoint) -> bool:
         """Return whether a checkpoint was made for the first records: as many as it covers, with its Merkle root."""
         covered = self.leaves[: checkpoint.size]
         leaves = [leaf for leaf in covered if leaf is not None]
@@ -151,12 +199,14 @@ class _History:
         return tree.compute_root() == checkpoint.root
 
 
-def build_checkpoint_path(export: Path) -> Path:
+def build_checkpoint_path(export_path: Path) -> Path:
     """Return the path of the file for the signed checkpoint that belongs to an export."""
-    return export.with_name(f"{export.name}.checkpoint")
+    return export_path.with_name(f"{export_path.name}.checkpoint")
 
 
-def fetch_chain(url: str, get_token: GetToken, target: str, scope_key: str, output: Path) -> FetchResult:
+def download_chain_and_checkpoint(
+    url: str, get_token: GetToken, target: str, scope_key: str, output_path: Path
+) -> FetchResult:
     """Download an audit chain into one file, oldest record first, and its newest signed checkpoint into a second file.
 
     The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
@@ -169,7 +219,7 @@ def fetch_chain(url: str, get_token: GetToken, target: str, scope_key: str, outp
         get_token: returns a bearer token with the access right Workspace.Provenance.Read.
         target: container of the chain.
         scope_key: scope of a domain chain, otherwise empty.
-        output: path of the export, which is created when the download is complete.
+        output_path: path of the export, which is created when the download is complete.
 
     Raises:
         FetchError: the service rejects the request, cannot be reached or returns something else than records, the
@@ -177,57 +227,64 @@ def fetch_chain(url: str, get_token: GetToken, target: str, scope_key: str, outp
             only to this computer.
     """
     try:
-        check_address(url)
+        check_address_protects_credentials(url)
     except ValueError as error:
         raise FetchError(str(error), exit_status=_WRONG_USAGE) from None
-    note, reason = _fetch_checkpoint_or_reason(url, get_token, _build_chain_query(target, scope_key))
+    checkpoint = _fetch_checkpoint(url, get_token, _build_chain_query_parameters(target, scope_key))
     contradictions = []
-    with create_draft(output) as draft:
-        history = _write_records_and_compute_hashes(_fetch_records(url, get_token, target, scope_key), draft)
-        while contradiction := _describe_contradiction(history, note, output):
+    with create_draft_file(output_path) as draft:
+        downloaded = _write_records_and_compute_digests(
+            _iterate_downloaded_records(url, get_token, target, scope_key), draft
+        )
+        while contradiction := _describe_contradiction_or_empty(downloaded, checkpoint.signed_note, output_path):
             contradictions.append(contradiction)
-            output = output.with_name(f"{output.name}.new")
-        draft.replace(output)
-    message = _save_checkpoint_note(note, reason, build_checkpoint_path(output))
-    return FetchResult(len(history.digests), output, message, contradictions)
+            output_path = output_path.with_name(f"{output_path.name}.new")
+        draft.replace(output_path)
+    message = _save_checkpoint_and_describe_result(checkpoint, build_checkpoint_path(output_path))
+    return FetchResult(len(downloaded.digests), output_path, message, contradictions)
 
 
-def _write_records_and_compute_hashes(records: Iterator[Any], path: Path) -> _History:
+def _write_records_and_compute_digests(records: Iterator[Any], path: Path) -> _RecordDigests:
     """Write records to a file as a JSON array, one record on each line; return their digests for later comparisons."""
-    history = _History()
+    downloaded = _RecordDigests()
     with path.open("w", encoding="utf-8") as file:
         for record in records:
-            file.write((",\n" if history.digests else "[") + json.dumps(record, ensure_ascii=False))
-            history.add(record)
-        file.write("]\n" if history.digests else "[]\n")
+            file.write((",\n" if downloaded.digests else "[") + json.dumps(record, ensure_ascii=False))
+            downloaded.add_record(record)
+        file.write("]\n" if downloaded.digests else "[]\n")
         file.flush()
         os.fsync(file.fileno())
-    return history
+    return downloaded
 
 
-def _describe_contradiction(history: _History, note: str, output: Path) -> str:
+def _describe_contradiction_or_empty(downloaded: _RecordDigests, signed_note: str, export_path: Path) -> str:
     """Describe how downloaded records or their checkpoint contradict an earlier export or its checkpoint.
 
     Return an empty string if they agree or there are no earlier files.
     """
-    path = build_checkpoint_path(output)
-    before, after = _parse_checkpoint(_read_saved_checkpoint(path)), _parse_checkpoint(note)
+    path = build_checkpoint_path(export_path)
+    before, after = (
+        _parse_checkpoint_or_none(_read_saved_checkpoint_or_empty(path)),
+        _parse_checkpoint_or_none(signed_note),
+    )
     if before is not None:
         if after is not None and after.origin != before.origin:
             return f"the checkpoint in {path} belongs to {before.origin}, that of the service to {after.origin}"
-        if len(history.leaves) < before.size:
-            return f"the service has {len(history.leaves)} records, but the checkpoint in {path} covers {before.size}"
-        if not history.matches(before):
+        if len(downloaded.leaves) < before.size:
+            return (
+                f"the service has {len(downloaded.leaves)} records, but the checkpoint in {path} covers {before.size}"
+            )
+        if not downloaded.matches_checkpoint(before):
             return f"the checkpoint of {before.size} records in {path} was made for other records than the service has"
-        if after is not None and not history.matches(after):
+        if after is not None and not downloaded.matches_checkpoint(after):
             return f"the service's checkpoint of {after.size} records was made for other records than it returned"
-    return _describe_changed_record(history, output)
+    return _describe_changed_record_or_empty(downloaded, export_path)
 
 
-def _describe_changed_record(history: _History, output: Path) -> str:
+def _describe_changed_record_or_empty(downloaded: _RecordDigests, export_path: Path) -> str:
     """Describe the first record of an earlier export that the service changed or no longer has; empty if none."""
     try:
-        content = output.read_bytes()
+        content = export_path.read_bytes()
     except FileNotFoundError:
         return ""
     try:
@@ -237,12 +294,12 @@ def _describe_changed_record(history: _History, output: Path) -> str:
     except (ValueError, RecursionError):
         records = None
     if not isinstance(records, list):
-        return f"{output} is not an export, so the records of the service cannot be compared with it"
+        return f"{export_path} is not an export, so the records of the service cannot be compared with it"
     for number, record in enumerate(records):
-        if number == len(history.digests):
-            return f"the service has {number} records, but {output} has {len(records)}"
-        if _compute_record_digest(record) != history.digests[number]:
-            return f"record {number + 1} in {output} differs from that of the service"
+        if number == len(downloaded.digests):
+            return f"the service has {number} records, but {export_path} has {len(records)}"
+        if _compute_record_digest(record) != downloaded.digests[number]:
+            return f"record {number + 1} in {export_path} differs from that of the service"
     return ""
 
 
@@ -251,58 +308,55 @@ def _compute_record_digest(record: Any) -> bytes:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
 
-def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
+def _build_chain_query_parameters(target: str, scope_key: str) -> dict[str, Any]:
     return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
 
 
-def _fetch_checkpoint_or_reason(url: str, get_token: GetToken, chain: dict[str, Any]) -> tuple[str, str]:
-    """Return the newest signed checkpoint of a chain, or an empty text and the reason why there is none.
-
-    The reason is empty if there is a checkpoint.
-    """
+def _fetch_checkpoint(url: str, get_token: GetToken, chain_parameters: dict[str, Any]) -> _FetchedCheckpoint:
+    """Return the newest signed checkpoint of a chain, or the reason why there is none."""
     try:
-        reply, _ = _fetch_body_and_has_more_header(url, get_token, "checkpoint", chain)
+        body = _fetch_reply_with_retries(url, get_token, "checkpoint", chain_parameters).body
     except FetchError as error:
         if error.status in _NO_NOTE:
-            return "", _NO_NOTE[HTTPStatus(error.status)]
+            return _FetchedCheckpoint("", _NO_NOTE[HTTPStatus(error.status)])
         raise
-    note = reply.get("signedNote") if isinstance(reply, dict) else None
-    if not isinstance(note, str) or _parse_checkpoint(note) is None:
+    note = body.get("signedNote") if isinstance(body, dict) else None
+    if not isinstance(note, str) or _parse_checkpoint_or_none(note) is None:
         raise FetchError("the reply of the service is not a checkpoint")
-    return note, ""
+    return _FetchedCheckpoint(note, "")
 
 
-def _save_checkpoint_note(note: str, reason: str, path: Path) -> str:
+def _save_checkpoint_and_describe_result(fetched: _FetchedCheckpoint, path: Path) -> str:
     """Write a checkpoint to a file, and return a message for the user.
 
     Write nothing if the file already contains a checkpoint of more records, or one of equal size with a signature that
-    the new checkpoint lacks. If ``note`` is empty, write nothing; ``reason`` then states why no checkpoint exists.
+    the new checkpoint lacks, or if the service has no checkpoint.
 
     Args:
-        note: checkpoint of the service, which must agree with the one in the file.
-        reason: reason why the service has no checkpoint.
+        fetched: checkpoint of the service, which must agree with the one in the file.
         path: path of the file.
     """
-    before = _read_saved_checkpoint(path)
-    earlier, newest = _parse_checkpoint(before), _parse_checkpoint(note)
+    note, before = fetched.signed_note, _read_saved_checkpoint_or_empty(path)
+    earlier, newest = _parse_checkpoint_or_none(before), _parse_checkpoint_or_none(note)
     if newest is None:
-        return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
+        outcome = f"the existing checkpoint in {path} is unchanged" if before else "no checkpoint was saved"
+        return f"{fetched.missing_reason}; {outcome}"
     if earlier is not None and earlier.size > newest.size:
         return f"the checkpoint of the service has {newest.size} records; {path} still has the one of {earlier.size}"
     if earlier is not None and earlier.size == newest.size and not set(before.split("\n")) <= set(note.split("\n")):
         return f"the checkpoint of the service lacks a signature that the one in {path} has, which is unchanged"
-    with create_draft(path) as draft:
+    with create_draft_file(path) as draft:
         draft.write_text(note, encoding="utf-8", newline="")
         draft.replace(path)
     return f"checkpoint of {newest.size} records in {path}"
 
 
-def _read_saved_checkpoint(path: Path) -> str:
+def _read_saved_checkpoint_or_empty(path: Path) -> str:
     """Return the text of a checkpoint file; empty if it does not exist."""
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def _parse_checkpoint(note: str) -> _Checkpoint | None:
+def _parse_checkpoint_or_none(note: str) -> _Checkpoint | None:
     """Parse a signed checkpoint, without verification; return None if the text is not a checkpoint."""
     lines = note.split("\n")
     if len(lines) <= _NOTE_LINES:
@@ -316,24 +370,24 @@ def _parse_checkpoint(note: str) -> _Checkpoint | None:
         return None
 
 
-def _fetch_records(url: str, get_token: GetToken, target: str, scope_key: str) -> Iterator[Any]:
+def _iterate_downloaded_records(url: str, get_token: GetToken, target: str, scope_key: str) -> Iterator[Any]:
     """Yield the records of a chain in order; request ranges of sequence numbers, whose content never changes.
 
     The start of the next range is computed and never read from a record, because a damaged record may have any
     RecordID.
     """
-    chain = _build_chain_query(target, scope_key)
+    chain = _build_chain_query_parameters(target, scope_key)
     first, width = 1, PAGE
     while first <= LAST_SEQUENCE:
         following = first + width
         query = {**chain, "fromSequence": first, "toSequence": following - 1, "limit": PAGE}
-        page, more = _fetch_page_and_has_more(url, get_token, query)
+        page, more = _fetch_page(url, get_token, query)
         is_end = False
         if not more and len(page) < width:
-            is_end = not _has_records(url, get_token, chain, following)
+            is_end = not _has_records_from(url, get_token, chain, following)
             if not is_end:
                 # Records that were appended after the first reply complete the range, unless the chain has a gap.
-                page, more = _fetch_page_and_has_more(url, get_token, query)
+                page, more = _fetch_page(url, get_token, query)
         if more and width > 1:
             # The page was limited by its size, or the range was widened in a gap.
             width //= 2
@@ -348,23 +402,23 @@ def _fetch_records(url: str, get_token: GetToken, target: str, scope_key: str) -
         width = PAGE if page else width * 2
 
 
-def _has_records(url: str, get_token: GetToken, chain: dict[str, Any], first: int) -> bool:
+def _has_records_from(url: str, get_token: GetToken, chain_parameters: dict[str, Any], first_sequence: int) -> bool:
     """Return whether a chain has records from a sequence number on."""
-    return first <= LAST_SEQUENCE and any(
-        _fetch_page_and_has_more(url, get_token, {**chain, "fromSequence": first, "limit": 1})
+    return first_sequence <= LAST_SEQUENCE and any(
+        _fetch_page(url, get_token, {**chain_parameters, "fromSequence": first_sequence, "limit": 1})
     )
 
 
-def _fetch_page_and_has_more(url: str, get_token: GetToken, query: dict[str, Any]) -> tuple[list[Any], bool]:
+def _fetch_page(url: str, get_token: GetToken, query: dict[str, Any]) -> _Page:
     """Return one page of the records in a range, newest first, and whether the range contains further records."""
-    page, more = _fetch_body_and_has_more_header(url, get_token, "events/query", query)
+    page, more = _fetch_reply_with_retries(url, get_token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")
-    return page, more == "true"
+    return _Page(page, more == "true")
 
 
-def _fetch_body_and_has_more_header(url: str, get_token: GetToken, path: str, query: dict[str, Any]) -> tuple[Any, str]:
-    """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``.
+def _fetch_reply_with_retries(url: str, get_token: GetToken, path: str, query: dict[str, Any]) -> _Reply:
+    """Send a request to the service and return the reply.
 
     A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause. A
     line on standard error announces each repetition.
@@ -375,7 +429,7 @@ def _fetch_body_and_has_more_header(url: str, get_token: GetToken, path: str, qu
         try:
             return _send_with_token(address, get_token)
         except _TemporaryError as error:
-            delay = error.find_delay(attempt)
+            delay = error.find_delay_seconds(attempt)
             if delay is None:
                 raise
             sys.stderr.write(f"note: {escape_controls(str(error))}; next attempt in {delay} s\n")
@@ -383,7 +437,7 @@ def _fetch_body_and_has_more_header(url: str, get_token: GetToken, path: str, qu
         attempt += 1
 
 
-def _send_with_token(address: str, get_token: GetToken) -> tuple[Any, str]:
+def _send_with_token(address: str, get_token: GetToken) -> _Reply:
     """Send a request with a token; if the service rejects the token, send the request once more with a new token."""
     token = get_token(False)
     try:
@@ -395,8 +449,8 @@ def _send_with_token(address: str, get_token: GetToken) -> tuple[Any, str]:
     return _send_once(address, renewed)
 
 
-def _send_once(address: str, token: str) -> tuple[Any, str]:
-    """Send a request, without repetition; return the body of the reply and its header ``x-provenance-has-more``."""
+def _send_once(address: str, token: str) -> _Reply:
+    """Send a request, without repetition, and return the reply."""
     if not (token.isascii() and token.isprintable()):
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
@@ -406,7 +460,7 @@ def _send_once(address: str, token: str) -> tuple[Any, str]:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         with _get_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
-            return body, reply.headers.get("x-provenance-has-more", "")
+            return _Reply(body, reply.headers.get("x-provenance-has-more", ""))
     except urllib.error.HTTPError as error:
         raise _build_fetch_error(error) from None
     except (OSError, http.client.IncompleteRead) as error:
@@ -424,7 +478,7 @@ def _get_opener(address: str) -> urllib.request.OpenerDirector:
     Raises:
         FetchError: the proxy is a SOCKS proxy, to which the standard library would send HTTP.
     """
-    proxy = find_proxy(address)
+    proxy = find_proxy_url(address)
     if proxy is not None and urllib.parse.urlsplit(proxy).scheme.startswith("socks"):
         # The address of the proxy may contain a password.
         reason = "`oi audit fetch` cannot use a SOCKS proxy; set HTTPS_PROXY to an HTTP proxy"
@@ -443,7 +497,7 @@ def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
 
     The errors of the service have codes.
     """
-    problem = _read_problem_document(error)
+    problem = _read_problem_document_or_empty(error)
     detail = problem.get("detail")
     shown = f": {detail}" if isinstance(detail, str) and detail.isprintable() else ""
     reason = f"the service returned status {error.code}{shown}"
@@ -454,7 +508,7 @@ def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
     return FetchError(reason, error.code, exit_status=exit_status)
 
 
-def _read_problem_document(error: urllib.error.HTTPError) -> dict[str, Any]:
+def _read_problem_document_or_empty(error: urllib.error.HTTPError) -> dict[str, Any]:
     """Return the problem document of an error reply; empty if the reply has none."""
     try:
         problem = json.loads(error.read(_MAX_PROBLEM_BYTES))

@@ -19,7 +19,7 @@ _KEY_TYPE, _KEY_ID, _ALGORITHM, _CURVE, _X, _Y = 1, 2, 3, -1, -2, -3
 _EC2, _ES256, _P256 = 2, -7, 1
 
 
-def parse_keys(content: bytes) -> list[VerifierKey]:
+def parse_verifier_keys(content: bytes) -> list[VerifierKey]:
     """Parse a workspace's trusted public keys, current and retired. Keys of a COSE or JWK set have no name.
 
     Raises:
@@ -27,26 +27,26 @@ def parse_keys(content: bytes) -> list[VerifierKey]:
             match its id.
     """
     if content[:1] and content[0] in _ARRAY:
-        return parse_cose_keys(content)
+        return parse_cose_key_set(content)
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise ValueError("the key file must have lines with verifier keys, or be a COSE_KeySet or a JWK set") from None
     if text.startswith("{"):
-        return _parse_jwks(text)
+        return _parse_jwk_set(text)
     return [VerifierKey.parse(line) for line in text.splitlines() or [""]]
 
 
-def parse_cose_keys(content: bytes) -> list[VerifierKey]:
+def parse_cose_key_set(content: bytes) -> list[VerifierKey]:
     """Parse the trusted public keys of a COSE_KeySet (RFC 9052 section 7).
 
     Raises:
-        ValueError: as :func:`parse_keys`.
+        ValueError: as :func:`parse_verifier_keys`.
     """
     # Only receipts and COSE_KeySets need cbor2, so the other commands work without it.
-    from oi.verification.receipts import decode_cbor  # noqa: PLC0415
+    from oi.verification.receipts import decode_preferred_cbor  # noqa: PLC0415
 
-    keys = decode_cbor(content, "the COSE_KeySet")
+    keys = decode_preferred_cbor(content, "the COSE_KeySet")
     if not isinstance(keys, list | tuple) or not keys:
         raise ValueError("the COSE_KeySet must be an array of at least one key")
     return [_parse_cose_key(key) for key in keys]
@@ -60,7 +60,7 @@ def _parse_cose_key(key: Any) -> VerifierKey:
     return _build_p256_key(key.get(_X), key.get(_Y), key.get(_KEY_ID))
 
 
-def _parse_jwks(text: str) -> list[VerifierKey]:
+def _parse_jwk_set(text: str) -> list[VerifierKey]:
     try:
         keys = json.loads(text)["keys"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -87,7 +87,7 @@ def _decode_coordinate(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=")
 
 
-def _build_p256_key(x_coordinate: Any, y_coordinate: Any, key_id: Any) -> VerifierKey:
+def _build_p256_key(x_coordinate: Any, y_coordinate: Any, stated_key_id: Any) -> VerifierKey:
     if not all(isinstance(part, bytes) and len(part) == _COORDINATE for part in (x_coordinate, y_coordinate)):
         raise ValueError("a coordinate of a key must have 32 bytes")
     numbers = ec.EllipticCurvePublicNumbers(
@@ -98,6 +98,6 @@ def _build_p256_key(x_coordinate: Any, y_coordinate: Any, key_id: Any) -> Verifi
     except ValueError:
         raise ValueError("a key is not a point of the curve P-256") from None
     key = VerifierKey("", public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
-    if key.key_id != key_id:
+    if key.key_id != stated_key_id:
         raise ValueError("the stated id of a key does not match the id that is computed from the key")
     return key

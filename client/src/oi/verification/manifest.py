@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from oi.json_text import build_object_without_duplicates
+from oi.json_text import build_object_rejecting_duplicates
 from oi.verification.export import BrokenError
 from oi.verification.hash_rule import is_record_time, parse_integer_or_exact_float
 
@@ -26,7 +26,7 @@ _TARGETS: Final = {"PlatformConfig": False, "AccessControl": False, "DomainEvent
 """Targets, and whether their chains have a scope."""
 
 
-def parse_json_file(name: str, content: bytes) -> Any:
+def parse_json_file(file_name: str, content: bytes) -> Any:
     """Parse a JSON file of a bundle.
 
     Raises:
@@ -34,10 +34,12 @@ def parse_json_file(name: str, content: bytes) -> Any:
     """
     try:
         return json.loads(
-            content.decode(), parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_without_duplicates
+            content.decode(),
+            parse_int=parse_integer_or_exact_float,
+            object_pairs_hook=build_object_rejecting_duplicates,
         )
     except (ValueError, RecursionError) as error:
-        raise BrokenError(name, f"the file is not JSON: {error}") from None
+        raise BrokenError(file_name, f"the file is not JSON: {error}") from None
 
 
 def parse_manifest(content: bytes) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
         if not is_valid:
             raise BrokenError(MANIFEST, f"the property `{name}` of the manifest has an invalid value")
     for number, entry in enumerate(manifest["chains"], start=1):
-        if not _is_valid_entry(entry, number):
+        if not _is_valid_chain_entry(entry, number):
             raise BrokenError(MANIFEST, f"entry {number} of the manifest's property `chains` is invalid")
         if not entry["complete"] and not any(filters.values()):
             raise BrokenError(
@@ -73,15 +75,15 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _is_valid_entry(entry: Any, number: int) -> bool:
+def _is_valid_chain_entry(entry: Any, chain_number: int) -> bool:
     if not isinstance(entry, dict) or entry.keys() != _CHAIN_MEMBERS or entry["target"] not in tuple(_TARGETS):
         return False
     verdict, scope = entry["verdict"], entry["scopeKey"]
     return (
         (isinstance(scope, str) and bool(scope) if _TARGETS[entry["target"]] else scope is None)
-        and entry["file"] == f"chains/{number}.json"
-        and entry["checkpoint"] in (None, f"checkpoints/{number}.txt")
-        and entry["proof"] in (None, f"proofs/{number}.json")
+        and entry["file"] == f"chains/{chain_number}.json"
+        and entry["checkpoint"] in (None, f"checkpoints/{chain_number}.txt")
+        and entry["proof"] in (None, f"proofs/{chain_number}.json")
         and type(entry["records"]) is int
         and type(entry["complete"]) is bool
         and entry["complete"] == (verdict is not None)

@@ -68,20 +68,20 @@ class CompactRange:
         return has_all_nodes and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
-def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+def is_included(leaf_data: bytes, leaf_index: int, tree_size: int, audit_path: Sequence[bytes], root: bytes) -> bool:
     """Return whether an audit path proves that a Merkle tree contains a leaf (RFC 9162 section 2.1.3.2).
 
     Args:
-        data: data of the leaf, which is not hashed yet.
-        index: position of the leaf in the tree, from 0.
-        size: number of leaves of the tree.
-        path: audit path: hashes of the sibling nodes, from the leaf to the root.
+        leaf_data: data of the leaf, which is not hashed yet.
+        leaf_index: position of the leaf in the tree, from 0.
+        tree_size: number of leaves of the tree.
+        audit_path: audit path: hashes of the sibling nodes, from the leaf to the root.
         root: root hash of the tree.
     """
-    if not 0 <= index < size:
+    if not 0 <= leaf_index < tree_size:
         return False
-    node, place, last = hash_leaf(data), index, size - 1
-    for step in path:
+    node, place, last = hash_leaf(leaf_data), leaf_index, tree_size - 1
+    for step in audit_path:
         if last == 0:
             return False
         if place & 1 or place == last:
@@ -94,24 +94,24 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
     return last == 0 and node == root
 
 
-def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+def is_consistent(old_tree_size: int, tree_size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
     """Return whether a proof shows that a tree begins with all leaves of an older tree (RFC 9162 section 2.1.4.2).
 
     Args:
-        old_size: number of leaves of the older tree.
-        size: number of leaves of the newer tree.
+        old_tree_size: number of leaves of the older tree.
+        tree_size: number of leaves of the newer tree.
         old_root: root hash of the older tree.
         root: root hash of the newer tree.
         proof: consistency proof: hashes of nodes of the newer tree.
     """
-    if not 0 < old_size <= size:
+    if not 0 < old_tree_size <= tree_size:
         return False
-    if old_size == size:
+    if old_tree_size == tree_size:
         return not proof and old_root == root
-    steps = [old_root, *proof] if old_size & (old_size - 1) == 0 else list(proof)
+    steps = [old_root, *proof] if old_tree_size & (old_tree_size - 1) == 0 else list(proof)
     if not steps:
         return False
-    place, last = old_size - 1, size - 1
+    place, last = old_tree_size - 1, tree_size - 1
     while place & 1:
         place, last = place >> 1, last >> 1
     older = newer = steps[0]

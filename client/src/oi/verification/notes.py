@@ -124,21 +124,21 @@ class OpenedCheckpoint:
     unknown_key: str
 
 
-def build_key_name(workspace: str) -> str:
+def build_key_name(workspace_id: str) -> str:
     """Return the name of the key that signs a workspace's checkpoints."""
-    return f"oi-provenance/{quote(workspace, safe='')}"
+    return f"oi-provenance/{quote(workspace_id, safe='')}"
 
 
-def build_checkpoint_origin(workspace: str, target: str, scope_key: str = "") -> str:
+def build_checkpoint_origin(workspace_id: str, target: str, scope_key: str = "") -> str:
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
-        workspace: name of the workspace, from which the name of the signing key is built (:func:`build_key_name`).
+        workspace_id: name of the workspace, from which the name of the signing key is built (:func:`build_key_name`).
         target: target of the chain.
         scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
     """
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
-    return f"{build_key_name(workspace)}/{target}{scope}"
+    return f"{build_key_name(workspace_id)}/{target}{scope}"
 
 
 def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
@@ -146,7 +146,7 @@ def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
-def open_checkpoint_with_keys(
+def verify_and_parse_checkpoint(
     note: bytes, keys: Sequence[VerifierKey], workspace: str, target: str, scope_key: str
 ) -> OpenedCheckpoint:
     """Verify the origin of a checkpoint, and its signature if its key is known.
@@ -162,7 +162,7 @@ def open_checkpoint_with_keys(
         NoteError: the signature of a trusted key is wrong, no key of the workspace can have signed the checkpoint, or
             the checkpoint is malformed or belongs to another chain.
     """
-    text, signatures = _split_note(note)
+    text, signatures = _split_note_text_and_signatures(note)
     name = build_key_name(workspace)
     by_known = [(key, signature) for key in keys for signature in signatures if signature.has_key_and_name(key, name)]
     for key, signature in by_known:
@@ -193,32 +193,32 @@ class _NoteSignature:
     key_id: bytes
     signature: bytes
 
-    def has_key_and_name(self, key: VerifierKey, name: str) -> bool:
+    def has_key_and_name(self, key: VerifierKey, key_name: str) -> bool:
         """Return whether the signature states the id of ``key`` and this name; the key must have the name, or none."""
-        return self.key_id == key.key_id and self.key_name == name and key.name in ("", name)
+        return self.key_id == key.key_id and self.key_name == key_name and key.name in ("", key_name)
 
 
-def _verify_signature(text: str, key: VerifierKey, signature: _NoteSignature) -> None:
+def _verify_signature(signed_text: str, key: VerifierKey, signature: _NoteSignature) -> None:
     try:
-        key.parse_public_key().verify(signature.signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+        key.parse_public_key().verify(signature.signature, signed_text.encode(), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         raise NoteError("the signature of the checkpoint is not valid") from None
 
 
-def _require_unknown_key_id(signatures: Sequence[_NoteSignature], keys: Sequence[VerifierKey], name: str) -> str:
-    """Return the id, in hexadecimal digits, of the unknown key that the first signature with the name ``name`` states.
+def _require_unknown_key_id(signatures: Sequence[_NoteSignature], keys: Sequence[VerifierKey], key_name: str) -> str:
+    """Return the id, in hexadecimal digits, of the unknown key that the first signature with this name states.
 
     Raises:
         NoteError: no signature has this name, or a signature states the id of a trusted key, but with another name.
     """
     trusted = {key.key_id for key in keys}
-    unknown = [each.key_id for each in signatures if each.key_name == name and each.signature]
+    unknown = [each.key_id for each in signatures if each.key_name == key_name and each.signature]
     if not unknown or any(each.key_id in trusted for each in signatures):
-        raise NoteError(f"the checkpoint is not signed by a trusted key of {name}")
+        raise NoteError(f"the checkpoint is not signed by a trusted key of {key_name}")
     return unknown[0].hex()
 
 
-def _split_note(note: bytes) -> tuple[str, Sequence[_NoteSignature]]:
+def _split_note_text_and_signatures(note: bytes) -> tuple[str, Sequence[_NoteSignature]]:
     """Return the text and the signatures of a signed note.
 
     Raises:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emulators.kusto.extensions.parse_kv import MAX_CHARACTERS, KeyValueReader, read_key_values
+from emulators.kusto.extensions.parse_kv import MAX_CHARACTERS, KeyValueReader, read_key_values_as_json
 from emulators.kusto.python_functions import FunctionFailure
 from tests.emulators.kusto.endpoints import Endpoint
 
@@ -114,6 +114,6 @@ def test_the_effort_of_the_parser_does_not_grow_with_missing_keys() -> None:
 def test_the_length_of_a_text_that_python_parses_is_limited() -> None:
     """A text that is too long to parse in a few milliseconds is rejected."""
     options = '{"keys": ["a"], "pair": "", "value": "", "quotes": {}, "escapes": "", "greedy": false}'
-    assert read_key_values("a=1".ljust(MAX_CHARACTERS), options) == '{"a":"1"}'
+    assert read_key_values_as_json("a=1".ljust(MAX_CHARACTERS), options) == '{"a":"1"}'
     with pytest.raises(FunctionFailure, match="EMB0001"):
-        read_key_values("a=1".ljust(MAX_CHARACTERS + 1), options)
+        read_key_values_as_json("a=1".ljust(MAX_CHARACTERS + 1), options)

@@ -16,6 +16,7 @@ from emulators.kusto.series.regression import MAX_DEGREE
 from emulators.kusto.series_functions import SeriesFunction, register_series_functions
 from emulators.kusto.stop_events import ExecutionStoppedError
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.emulators.kusto.series.outputs import require_outputs
 
 SERIES = {
     "nan": "pack_array(real(nan), 1.0, 2.0, real(nan))",
@@ -174,7 +175,7 @@ def test_a_convolution_in_parts_equals_one_in_one_step() -> None:
     weights = np.cos(np.arange(2_000.0))
     found = filters.apply_fir_filter(values, weights, normalize=False, center=True)
     expected = np.convolve(values, weights)[999 : 999 + len(values)]
-    assert found["filtered"] == pytest.approx(expected, abs=1e-9)
+    assert require_outputs(found)["filtered"] == pytest.approx(expected, abs=1e-9)
 
 
 def raise_memory_error(_: Any) -> Any:
@@ -188,5 +189,5 @@ def test_a_memory_error_of_a_python_function_is_reported_as_the_memory_limit() -
     with open_database(None) as connection:
         register_series_functions(connection, [function])
         with pytest.raises(duckdb.Error) as raised:
-            connection.execute(f"SELECT {function.render_call('range')} FROM range(1)")
+            connection.execute(f"SELECT {function.render_call_sql('range')} FROM range(1)")
     assert "E_RUNAWAY_QUERY" in error_from_duckdb(raised.value).message

@@ -49,7 +49,7 @@ def test_sql_for_nested_calls_grows_linearly() -> None:
 def test_arguments_that_are_declared_constant_are_repeated_in_sql() -> None:
     """An argument that is declared constant is repeated, even if it is an expression."""
     assert (
-        render_with_arguments_evaluated_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0})
+        render_with_arguments_evaluated_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constant_indexes={0})
         == "(len([1, 2]) + len([1, 2]))"
     )
     assert render_with_arguments_evaluated_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")

@@ -4,8 +4,8 @@ from duckdb_kql import ir, parser
 
 from emulators.kusto.extensions.tree import (
     get_child_rules,
+    get_line_and_column,
     get_rule_name,
-    get_source_position,
     iterate_nodes,
     list_nodes_by_rule,
 )
@@ -24,7 +24,7 @@ def test_grammar_rules_are_found_in_the_order_of_the_query() -> None:
 def test_parse_tree_positions_count_from_one() -> None:
     """The position of a parse tree node is the line and column of its first character, counted from 1."""
     calls = list_nodes_by_rule(parser.parse(QUERY).tree, CALL)
-    assert [get_source_position(call) for call in calls] == [(2, 9), (3, 9)]
+    assert [get_line_and_column(call) for call in calls] == [(2, 9), (3, 9)]
 
 
 def test_children_of_a_call_node_exclude_parentheses_and_commas() -> None:

@@ -9,8 +9,8 @@ from emulators.kusto.extensions.type_checks import (
     DYNAMICS,
     TEXTS,
     add_type_guard,
-    join_with_and,
-    join_with_or,
+    join_tests_with_and,
+    join_tests_with_or,
     render_error,
     render_number_test,
     render_type_test,
@@ -173,6 +173,6 @@ def test_a_guard_raises_its_error_only_for_its_type() -> None:
 
 def test_a_missing_type_check_is_left_out_of_or_but_not_of_and() -> None:
     """Joining type tests with OR leaves out missing tests; with AND, a missing test makes the result missing."""
-    assert join_with_or("a", "", "b") == "(a) OR (b)"
-    assert join_with_and("a", "b") == "a AND b"
-    assert join_with_and("a", "") == ""
+    assert join_tests_with_or("a", "", "b") == "(a) OR (b)"
+    assert join_tests_with_and("a", "b") == "a AND b"
+    assert join_tests_with_and("a", "") == ""

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from emulators.kusto.series.text_patterns import OTHERS, compute_text_patterns
+from tests.emulators.kusto.series.outputs import require_outputs
 
 
 def _find_patterns(
     texts: Sequence[str], counts: Sequence[float] | None = None, threshold: float = 0.5, characters: str | None = None
 ) -> list[str]:
     found = compute_text_patterns(texts, counts or [1] * len(texts), threshold, characters)
-    patterns: list[str] = found["patterns"]
+    patterns: list[str] = require_outputs(found)["patterns"]
     return patterns
 
 

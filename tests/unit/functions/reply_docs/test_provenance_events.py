@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from functions.audit_overview import _build_pending_amendments_body
+from functions.audit_overview import _build_pending_amendments_json_body
 from functions.reply_docs import provenance_events as replies
 from functions.reply_docs.audit_overview import PendingAmendments
 from shared.provenance.overview import PendingPage
@@ -34,6 +34,6 @@ def test_the_placeholder_of_a_damaged_record_is_documented(documented: Any) -> N
 def test_the_placeholder_of_a_damaged_pending_amendment_is_documented() -> None:
     """The documented list of pending amendments includes the placeholder, which has the scope there."""
     place = PendingPlace("2026-01-05T08:00:00.000000Z", "line-1", 1)
-    page = json.loads(_build_pending_amendments_body(PendingPage(DAMAGED, [place], has_more=False)))
+    page = json.loads(_build_pending_amendments_json_body(PendingPage(DAMAGED, [place], has_more=False)))
     assert page["amendments"][0]["ScopeKey"] == "line-1"
     assert remove_undeclared_properties(PendingAmendments, page) == page

@@ -15,7 +15,7 @@ from local.host.first_run import QueryChecks
 from shared.catalog.document import load_document, load_located_document
 from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
-from shared.observability.readiness import list_background_work
+from shared.observability.readiness import list_running_background_work
 from shared.settings import Settings
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -45,7 +45,7 @@ class Engine:
 
         The first calls raise a timeout, as often as the test has set. The query with ``take 0`` is rejected.
         """
-        self.running = list_background_work()
+        self.running = list_running_background_work()
         if self.failures:
             self.failures -= 1
             raise WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "late")
@@ -99,7 +99,7 @@ async def test_readiness_reports_the_running_check_of_queries() -> None:
     """The readiness probe reports the check of queries while it runs, and no longer afterwards."""
     engine = Engine()
     await check_queries(engine, first_start=True)
-    assert (engine.running, list_background_work()) == ([module.NAME], [])
+    assert (engine.running, list_running_background_work()) == ([module.NAME], [])
 
 
 async def test_the_check_of_queries_fills_the_cache_of_columns() -> None:

@@ -141,7 +141,7 @@ async def wait_until_gone(pid: int) -> None:
 
 async def test_a_killed_child_process_is_started_again_on_its_port(tmp_path: Path, kusto_process: KustoProcess) -> None:
     """If the child process is killed, it is started again at the same address."""
-    address = await kusto_process.start()
+    address = await kusto_process.start_and_get_address()
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto_process.supervise(stopping))
@@ -163,7 +163,7 @@ async def test_a_child_process_that_cannot_be_created_is_started_later(
     program = tmp_path / "program"
     program.symlink_to(sys.executable)
     kusto = KustoProcess(tmp_path, (str(program), "-c", STAND_IN), retention_days=366)
-    await kusto.start()
+    await kusto.start_and_get_address()
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto.supervise(stopping))
     program.unlink()
@@ -183,7 +183,7 @@ async def test_a_child_process_that_hangs_at_its_restart_is_replaced(
     tmp_path: Path, kusto_process: KustoProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If a restarted child process is not ready in time, it is killed, and another one is started."""
-    await kusto_process.start()
+    await kusto_process.start_and_get_address()
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto_process.supervise(stopping))
     (tmp_path / "kusto.hang").touch()
@@ -203,7 +203,7 @@ async def test_a_child_process_that_hangs_at_its_restart_is_replaced(
 
 async def test_stop_ends_the_child_process(tmp_path: Path, kusto_process: KustoProcess) -> None:
     """A stop ends the child process; a second stop has no effect."""
-    await kusto_process.start()
+    await kusto_process.start_and_get_address()
     await kusto_process.stop(5)
     await wait_until_gone(read_pids(tmp_path)[0])
     await kusto_process.stop(5)
@@ -212,7 +212,9 @@ async def test_stop_ends_the_child_process(tmp_path: Path, kusto_process: KustoP
 async def test_a_child_process_that_cannot_start_is_reported() -> None:
     """If the child process ends before it is ready, the start fails with the child's exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
-        await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1).start()
+        await KustoProcess(
+            Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1
+        ).start_and_get_address()
 
 
 async def test_announced_events_reach_the_child_process(
@@ -220,7 +222,7 @@ async def test_announced_events_reach_the_child_process(
 ) -> None:
     """An announcement of new events reaches the child's standard input; without a child, it has no effect."""
     kusto_process.notify_of_new_events()
-    await kusto_process.start()
+    await kusto_process.start_and_get_address()
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto_process.supervise(stopping))
     kusto_process.notify_of_new_events()

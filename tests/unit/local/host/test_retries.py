@@ -5,14 +5,14 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.host.retries import RetryPolicy, read_retry_policy
+from local.host.retries import RetryPolicy, retry_policy_from_worker_options
 from local.host.worker_protocol import RpcRetryOptions
 
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
 def test_a_retry_delay_stays_within_its_intervals(minimum: float, span: float, retries: int) -> None:
     """A retry delay is at least four fifths of the minimum interval and at most the maximum interval."""
-    delay = RetryPolicy(-1, minimum, minimum + span).compute_delay(retries)
+    delay = RetryPolicy(-1, minimum, minimum + span).compute_delay_seconds(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 
 
@@ -31,6 +31,6 @@ def test_retry_policies_of_the_worker_library_are_read() -> None:
         minimum_interval=timedelta(seconds=2),
         maximum_interval=timedelta(minutes=1),
     )
-    assert read_retry_policy(fixed) == RetryPolicy(3, 7, 7)
-    assert read_retry_policy(growing) == RetryPolicy(-1, 2, 60)
-    assert read_retry_policy(None) is None
+    assert retry_policy_from_worker_options(fixed) == RetryPolicy(3, 7, 7)
+    assert retry_policy_from_worker_options(growing) == RetryPolicy(-1, 2, 60)
+    assert retry_policy_from_worker_options(None) is None

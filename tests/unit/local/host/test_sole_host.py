@@ -49,7 +49,7 @@ async def test_a_further_host_does_not_release_the_live_streams_of_a_running_hos
     first = start_host(APP)
     database = SqliteDatabase(tmp_path / "data" / "rate-limits.sqlite", quotas.SCHEMA)
     store = SqliteQuotaStore(database)
-    await store.reserve("ann", Purpose.STREAMS, "1", at=0.0, limit=1)
+    await store.try_reserve("ann", Purpose.STREAMS, "1", at_unix_seconds=0.0, max_reservations=1)
     second = start_host(APP)
     assert len(await store.list_reservations("ann", Purpose.STREAMS)) == 1
     assert (first.terminate(), second.terminate()) == (0, 0)

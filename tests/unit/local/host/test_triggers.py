@@ -40,14 +40,14 @@ def test_the_hub_stores_impulses_until_the_archive_has_read_them(
     """The hub stores impulses for the archive also while the function of the archive is disabled."""
     monkeypatch.setenv("AzureWebJobs.archive.Disabled", disabled)
     triggers = group_functions_by_trigger([LoadedFunction("archive", "1", HUB, None)], HostJson("", 100))
-    assert triggers.collect_consumer_groups(is_hub_read_by_engine=True) == {"impulses": {"adx", "archive"}}
+    assert triggers.collect_consumer_groups_by_hub(is_hub_read_by_engine=True) == {"impulses": {"adx", "archive"}}
 
 
 def test_the_hub_stores_no_impulses_for_an_engine_that_does_not_read_it() -> None:
     """Impulses that all functions have read may be deleted if no query engine reads the hub."""
     live = LoadedFunction("live", "1", HUB | {"consumerGroup": "live"}, None)
     triggers = group_functions_by_trigger([live], HostJson("", 100))
-    assert triggers.collect_consumer_groups(is_hub_read_by_engine=False) == {"impulses": {"archive", "live"}}
+    assert triggers.collect_consumer_groups_by_hub(is_hub_read_by_engine=False) == {"impulses": {"archive", "live"}}
 
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])

@@ -82,9 +82,9 @@ async def test_each_rejected_file_request_has_its_error_code(
 ) -> None:
     """Each kind of rejected request for a file has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
-    gone = links.sign_link(FileLink("downloads", "job/gone.csv", "gone.csv", later))
+    gone = links.create_signed_url(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = file_link.partition("/files/")[0]
-    over = links.sign_link(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
+    over = links.create_signed_url(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
     for address, method, status, code in (
         (gone, "GET", 404, "FILE_NOT_FOUND"),
         (over, "GET", 403, "LINK_EXPIRED"),
@@ -104,7 +104,7 @@ async def test_no_link_can_be_verified_while_the_key_is_damaged(tmp_path: Path) 
         raise AssertionError
 
     link = FileLink("downloads", "job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
-    path, _, query = FileLinks("", tmp_path / "other-key").sign_link(link).partition("?")
+    path, _, query = FileLinks("", tmp_path / "other-key").create_signed_url(link).partition("?")
     (tmp_path / "files-key").write_bytes(b"cut")
     files = Files(tmp_path / "blobs", FileLinks("", tmp_path / "files-key"), accept_upload)
     scope = {"method": "GET", "raw_path": path.encode(), "query_string": query.encode(), "headers": []}
@@ -121,6 +121,6 @@ async def test_a_signed_link_reads_only_blobs(
     anonymous_client: httpx.AsyncClient, links: FileLinks, file_link: str, container: str, name: str
 ) -> None:
     """With a validly signed link, only files in the folder of blobs can be read."""
-    signed = links.sign_link(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
+    signed = links.create_signed_url(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anonymous_client.get(file_link.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from local.http_server.request_head import (
     HeadSizeCounter,
     HeadTooLarge,
-    check_host,
+    check_host_header,
     check_single_idempotency_key,
     is_loopback_host,
     split_target_into_host_and_path,
 )
 from shared.errors import Kind, WorkspaceError
-from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, compute_header_size
+from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, count_header_bytes
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, c
 )
 def test_valid_hosts_are_accepted(host: str) -> None:
     """A Host header is valid if it is a name or address, with or without a port."""
-    check_host([(b"host", host.encode())], "1.1")
+    check_host_header([(b"host", host.encode())], "1.1")
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_valid_hosts_are_accepted(host: str) -> None:
 def test_invalid_hosts_are_rejected(host: str) -> None:
     """A Host header with a path, query or user name is rejected."""
     with pytest.raises(WorkspaceError, match="host:port"):
-        check_host([(b"host", host.encode("latin-1"))], "1.1")
+        check_host_header([(b"host", host.encode("latin-1"))], "1.1")
 
 
 @given(st.binary(max_size=40))
 def test_valid_host_never_changes_the_path(host: bytes) -> None:
     """A valid Host header cannot change the path and query of a URL."""
     try:
-        check_host([(b"host", host)], "1.1")
+        check_host_header([(b"host", host)], "1.1")
     except WorkspaceError:
         return
     if host.startswith(b"["):
@@ -55,10 +55,10 @@ def test_valid_host_never_changes_the_path(host: bytes) -> None:
 
 def test_host_header_is_required_once() -> None:
     """HTTP/1.1 requires exactly one Host header; in HTTP/1.0 it is optional."""
-    check_host([], "1.0")
+    check_host_header([], "1.0")
     for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
         with pytest.raises(WorkspaceError, match="exactly once"):
-            check_host(headers, version)
+            check_host_header(headers, version)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) 
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for number, (name, value) in enumerate(headers, 1):
-        total += compute_header_size("n" * name, "v" * value)
+        total += count_header_bytes("n" * name, "v" * value)
         if number > MAX_HEADERS or total > MAX_HEADER_BYTES:
             with pytest.raises(HeadTooLarge):
                 sizes.count_header(b"n" * name, b"v" * value)
@@ -149,11 +149,11 @@ def test_each_request_has_its_own_limits() -> None:
 def test_buffered_parser_input_is_limited() -> None:
     """Input that the parser buffers without output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
-    assert sizes.count_parser_input_and_check_limit(MAX_HEADER_BYTES)
+    assert sizes.try_count_parser_input(MAX_HEADER_BYTES)
     sizes.mark_parser_buffer_empty()
-    assert sizes.count_parser_input_and_check_limit(10 * MAX_HEADER_BYTES)
-    assert sizes.count_parser_input_and_check_limit(MAX_HEADER_BYTES)
-    assert not sizes.count_parser_input_and_check_limit(1)
+    assert sizes.try_count_parser_input(10 * MAX_HEADER_BYTES)
+    assert sizes.try_count_parser_input(MAX_HEADER_BYTES)
+    assert not sizes.try_count_parser_input(1)
     assert sizes.error is not None
 
 

@@ -124,7 +124,7 @@ async def test_uploads_are_refused_when_their_import_has_ended(tmp_path: Path) -
 
     async with serve_files(tmp_path, refuse_upload) as links, httpx.AsyncClient() as client:
         expires_at = datetime.now(UTC) + timedelta(minutes=5)
-        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        url = links.create_signed_url(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
         listed = f"{url}&comp=blocklist"
         for method, address in (("PUT", url), ("PUT", build_block_url(url, b"1")), ("PUT", listed), ("GET", listed)):
             reply = await client.request(method, address, content=b"x" if method == "PUT" else None)
@@ -185,7 +185,7 @@ async def test_an_import_that_ends_during_an_upload_gets_no_file(tmp_path: Path,
     block.write_bytes(b"0")
     async with serve_files(tmp_path, refuse_second_check) as links, httpx.AsyncClient() as client:
         expires_at = datetime.now(UTC) + timedelta(minutes=5)
-        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        url = links.create_signed_url(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
         content = b"<BlockList><Latest>MA==</Latest></BlockList>"
         assert (await client.put(f"{url}{query}", content=content)).json()["code"] == "IMPORT_ENDED"
     assert checks == [True, False]
@@ -205,7 +205,7 @@ async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_
 
     async with serve_files(tmp_path, end_import) as links, httpx.AsyncClient() as client:
         expires_at = datetime.now(UTC) + timedelta(minutes=5)
-        url = links.sign_link(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
+        url = links.create_signed_url(FileLink("downloads", "job/upload", "", expires_at, LinkPermission.WRITE))
         assert (await client.put(url, content=b"x")).json()["code"] == "IMPORT_ENDED"
     assert len(checks) == 3
 
@@ -358,7 +358,7 @@ async def test_wrong_upload_links_and_requests_are_rejected(
     """An upload link cannot read, a read link cannot upload, and malformed upload requests are rejected."""
     await blob_store.create_if_missing("job/rig.csv", b"content")
     readable = await blob_store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
-    over = links.sign_link(
+    over = links.create_signed_url(
         FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)
     )
     listed = f"{url}&comp=blocklist"

@@ -14,8 +14,8 @@ async def test_a_sign_in_code_can_be_redeemed_once(tmp_path: Path) -> None:
     """A sign-in code can be redeemed once, only for its member, and by any process that uses the same folder."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
-    assert await other.redeem(code) == "ann@plant-a"
-    assert await other.redeem(code) is None
+    assert await other.redeem_and_find_member_id(code) == "ann@plant-a"
+    assert await other.redeem_and_find_member_id(code) is None
 
 
 async def test_the_stored_files_do_not_contain_the_code(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
     file.write_text(content, encoding="utf-8")
     await codes.create()
     assert not file.exists()
-    assert await codes.redeem(code) is None
+    assert await codes.redeem_and_find_member_id(code) is None
 
 
 async def test_the_file_of_a_code_that_is_being_stored_is_retained(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_the_file_of_an_interrupted_process_is_deleted(tmp_path: Path) -> 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
 async def test_a_text_that_is_not_a_code_is_unknown(tmp_path: Path, code: str) -> None:
     """A text that is not a sign-in code is rejected like an unknown code, and never used as a file name."""
-    assert await open_sign_in_codes(tmp_path).redeem(code) is None
+    assert await open_sign_in_codes(tmp_path).redeem_and_find_member_id(code) is None
 
 
 def test_a_sign_in_link_has_the_code_in_its_fragment() -> None:

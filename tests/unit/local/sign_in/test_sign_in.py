@@ -22,17 +22,17 @@ def codes(tmp_path: Path) -> SignInCodes:
 async def test_a_sign_in_code_can_be_used_once(codes: SignInCodes) -> None:
     """A sign-in code can be used once."""
     code = await codes.create("viewer@t")
-    assert await codes.redeem(code) == "viewer@t"
-    assert await codes.redeem(code) is None
+    assert await codes.redeem_and_find_member_id(code) == "viewer@t"
+    assert await codes.redeem_and_find_member_id(code) is None
 
 
 @pytest.mark.parametrize("code", ["", "x", "../address", "\ud800", "a" * 10_000])
 async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None:
     """An unknown sign-in code is rejected, and other codes remain valid."""
-    assert await codes.redeem(code) is None
+    assert await codes.redeem_and_find_member_id(code) is None
     made = await codes.create()
-    assert await codes.redeem(code) is None
-    assert await codes.redeem(made) == ""
+    assert await codes.redeem_and_find_member_id(code) is None
+    assert await codes.redeem_and_find_member_id(made) == ""
 
 
 async def test_a_sign_in_code_expires_after_15_minutes(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ async def test_a_sign_in_code_expires_after_15_minutes(codes: SignInCodes, monke
     code = await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await codes.redeem(code) is None
+    assert await codes.redeem_and_find_member_id(code) is None
 
 
 async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,13 +50,13 @@ async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, mon
     monkeypatch.setattr(time, "time", lambda: later)
     second, third = await codes.create(), await codes.create()
     assert len(list((tmp_path / "sign-in").iterdir())) == 2
-    assert (await codes.redeem(second), await codes.redeem(third)) == ("", "")
+    assert (await codes.redeem_and_find_member_id(second), await codes.redeem_and_find_member_id(third)) == ("", "")
 
 
 async def test_concurrent_requests_use_a_code_once(codes: SignInCodes) -> None:
     """If several requests use a code at once, exactly one succeeds."""
     code = await codes.create("x")
-    taken = await asyncio.gather(*(codes.redeem(code) for _ in range(8)))
+    taken = await asyncio.gather(*(codes.redeem_and_find_member_id(code) for _ in range(8)))
     assert sorted(taken, key=str) == [None] * 7 + ["x"]
 
 
@@ -75,7 +75,7 @@ def test_the_command_prints_a_sign_in_link(tmp_path: Path, capsys: pytest.Captur
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
     assert address == "http://127.0.0.1:7099/console/"
-    assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).redeem(code)) == "viewer@t"
+    assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).redeem_and_find_member_id(code)) == "viewer@t"
 
 
 def test_the_sign_in_command_needs_a_running_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

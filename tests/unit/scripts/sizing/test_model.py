@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from scripts.sizing import facts
 from scripts.sizing.load import MAX_VALUE, Load
-from scripts.sizing.model import Sizes, calculate_quantities, compute_deployment_sizes
+from scripts.sizing.model import Sizes, calculate_monthly_quantities, compute_deployment_sizes
 from scripts.sizing.prices import METERS
-from scripts.sizing.services import compute_partition_reader_rate
+from scripts.sizing.services import compute_partition_reader_messages_per_second
 
 LOADS = st.builds(
     Load,
@@ -80,8 +80,8 @@ def test_a_larger_load_never_needs_a_smaller_deployment(load: Load, field: str, 
 def test_partitions_can_process_the_load(load: Load) -> None:
     """The computed number of partitions can process the load with a reserve; one partition less cannot."""
     hubs = compute_deployment_sizes(load).event_hubs
-    needed = facts.HEADROOM * load.message_rate_per_deployment
-    assert hubs.partitions * compute_partition_reader_rate(
+    needed = facts.HEADROOM * load.messages_per_second_per_deployment
+    assert hubs.partitions * compute_partition_reader_messages_per_second(
         load.connections_per_deployment, hubs.partitions
     ) >= needed * (1 - 1e-9)
 
@@ -89,7 +89,7 @@ def test_partitions_can_process_the_load(load: Load) -> None:
 @given(LOADS)
 def test_every_computed_quantity_has_a_meter(load: Load) -> None:
     """Each quantity is positive and finite and belongs to a known meter."""
-    for meter, quantity in calculate_quantities(compute_deployment_sizes(load)).items():
+    for meter, quantity in calculate_monthly_quantities(compute_deployment_sizes(load)).items():
         assert meter in METERS
         assert 0 < quantity < float("inf")
 
@@ -104,8 +104,8 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     assert _compute_capacities(compute_deployment_sizes(many)) == pytest.approx(
         _compute_capacities(compute_deployment_sizes(one))
     )
-    quantities = calculate_quantities(compute_deployment_sizes(one))
-    assert calculate_quantities(compute_deployment_sizes(many)) == pytest.approx(
+    quantities = calculate_monthly_quantities(compute_deployment_sizes(one))
+    assert calculate_monthly_quantities(compute_deployment_sizes(many)) == pytest.approx(
         {name: count * each for name, each in quantities.items()}
     )
 
@@ -117,7 +117,7 @@ def test_a_deployment_without_listeners_has_the_services_of_the_templates(load: 
     assert (sizes.live_stream.units, sizes.live_stream.messages_in_per_second) == (1, 0)
     assert set(sizes.functions) == set(facts.ALWAYS_READY)
     gb_seconds = load.instance_memory_mb / 1024 * facts.SECONDS_PER_MONTH * load.deployments
-    ready = calculate_quantities(sizes)["functions_always_ready_gb_second"]
+    ready = calculate_monthly_quantities(sizes)["functions_always_ready_gb_second"]
     assert ready == pytest.approx(sum(facts.ALWAYS_READY.values()) * gb_seconds)
 
 

@@ -92,6 +92,6 @@ async def test_the_sizing_page_shows_the_schedule_of_each_background_job(tmp_pat
     await services.close()
     rows = re.findall(r"^\| `([\w-]+)` \| `([^`]+)` \| ([\d,]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert {name: count for name, _, count in rows} == {name: f"{count:,.0f}" for name, count in runs.items()}
-    assert {name: Schedule(text).compute_next_time(ANY_TIME) for name, text, _ in rows} == {
-        name: schedule.compute_next_time(ANY_TIME) for name, schedule in schedules.items()
+    assert {name: Schedule(text).compute_next_due_time(ANY_TIME) for name, text, _ in rows} == {
+        name: schedule.compute_next_due_time(ANY_TIME) for name, schedule in schedules.items()
     }

@@ -52,7 +52,7 @@ def test_exactly_the_named_tests_are_run(tmp_path: Path) -> None:
     )
     good, bad = (TestName("tests/test_x.py", name) for name in ("test_good", "test_bad"))
     report = tmp_path / "report.xml"
-    assert run_tests(tmp_path, [good, bad], report, workers=0) == 1
+    assert run_tests(tmp_path, [good, bad], report, worker_count=0) == 1
     results = read_results(report, [good, bad, TestName("tests/test_x.py", "test_z")])
     assert [result.outcome for result in results.values()] == [Outcome.PASSED, Outcome.FAILED, Outcome.NOT_RUN]
     assert [read_test_docstring(tmp_path, test) for test in (good, bad, NAME)] == ["One rule.", "", ""]

@@ -67,7 +67,7 @@ class ConnectionStates:
         self.error: WorkspaceError | None = None
         self.gate: Callable[[], Any] | None = None
 
-    async def load_states(self) -> dict[str, ConnectionState]:
+    async def load_states_by_connection(self) -> dict[str, ConnectionState]:
         """Return the connection statistics, or raise the error, that the test has set."""
         if self.gate is not None:
             await self.gate()
@@ -113,7 +113,7 @@ class AlertWorkspace:
     async def run_scheduler_after(self, seconds: float = 60) -> list[tuple[str, str]]:
         """Advance the clock by some seconds and run the scheduler; return all transitions published since the start."""
         self.time.advance(seconds)
-        await self.scheduler.run()
+        await self.scheduler.evaluate_due_rules()
         return self.outbox.list_transitions()
 
     def get_status(self, rule: str = "hot") -> RuleStatus:

@@ -92,29 +92,33 @@ class MemoryAlertStore:
         self._raise_error()
         return list(self.states.values())
 
-    async def load_rule_record(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule_lookup: str) -> RuleRecord:
         """Return the stored record of an alert rule."""
         self._raise_error()
-        if rule not in self.states:
-            return RuleRecord(rule)
-        alerts = tuple(one for one in self.alerts.values() if one.rule == rule and (one.is_active or one.marks))
-        return RuleRecord(rule, self.states[rule], alerts, self._tokens[rule])
+        if rule_lookup not in self.states:
+            return RuleRecord(rule_lookup)
+        alerts = tuple(one for one in self.alerts.values() if one.rule == rule_lookup and (one.is_active or one.marks))
+        return RuleRecord(rule_lookup, self.states[rule_lookup], alerts, self._tokens[rule_lookup])
 
-    async def save_rule_changes_and_return_token(
-        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    async def try_save_rule_changes_and_return_token(
+        self,
+        record: RuleRecord,
+        new_state: RuleState | None,
+        changed_alerts: Sequence[Alert],
+        deleted_alert_ids: Sequence[str] = (),
     ) -> str | None:
         """Store a changed record, unless it was changed meanwhile."""
         self._raise_error()
         if self._tokens.get(record.rule, "") != record.token:
             return None
         self._writes += 1
-        self.alerts |= {alert.id: alert for alert in puts}
-        for alert_id in deletes:
+        self.alerts |= {alert.id: alert for alert in changed_alerts}
+        for alert_id in deleted_alert_ids:
             del self.alerts[alert_id]
         self.states.pop(record.rule, None)
         self._tokens.pop(record.rule, None)
-        if state is not None:
-            self.states[record.rule] = state
+        if new_state is not None:
+            self.states[record.rule] = new_state
             self._tokens[record.rule] = f"token {self._writes}"
         return f"token {self._writes}"
 
@@ -128,9 +132,9 @@ class MemoryAlertStore:
         del wanted, after
         return list(self.alerts.values())[:limit]
 
-    async def delete_resolved_alerts(self, before: datetime) -> int:
+    async def delete_and_count_resolved_alerts(self, resolved_before: datetime) -> int:
         """Do nothing, because no test needs the expiry."""
-        del before
+        del resolved_before
         return 0
 
     def _raise_error(self) -> None:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.alerts.conditions import EvaluationError, evaluate_absence_rule, evaluate_threshold_rule
+from shared.alerts.conditions import EvaluationError, evaluate_absence_rule_groups, evaluate_threshold_rule_groups
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build_result, build_rule
 
 
 def evaluate_row(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
     """Evaluate a query result of one row; return the row's value and whether it meets the condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
-    [group] = evaluate_threshold_rule(rule, build_result({"value": value}, value=kind))
+    [group] = evaluate_threshold_rule_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
 
 
@@ -57,11 +57,11 @@ def test_large_integers_are_compared_exactly() -> None:
 def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:
     """A rule without groups has one alert, with the value of the first matching row, or else of the first row."""
     rows: list[dict[str, Any]] = [{"value": value} for value in (None, 1, 7, 9)]
-    [group] = evaluate_threshold_rule(build_rule(), build_result(*rows))
+    [group] = evaluate_threshold_rule_groups(build_rule(), build_result(*rows))
     assert (group.labels, group.value, group.matches) == ({}, 7, True)
-    [group] = evaluate_threshold_rule(build_rule(), build_result(*rows[1:2]))
+    [group] = evaluate_threshold_rule_groups(build_rule(), build_result(*rows[1:2]))
     assert (group.value, group.matches) == (1, False)
-    assert evaluate_threshold_rule(build_rule(), build_result()) == []
+    assert evaluate_threshold_rule_groups(build_rule(), build_result()) == []
 
 
 def test_each_combination_of_group_values_is_a_group() -> None:
@@ -73,7 +73,7 @@ def test_each_combination_of_group_values_is_a_group() -> None:
         {"device": "a", "line": None, "value": 9},
         {"device": {"b": "ü"}, "line": True, "value": 1},
     ]
-    groups = evaluate_threshold_rule(rule, build_result(*rows))
+    groups = evaluate_threshold_rule_groups(rule, build_result(*rows))
     assert [(group.labels, group.value, group.matches) for group in groups] == [
         ({"device": "a", "line": "1"}, 8, True),
         ({"device": "a", "line": None}, 9, True),
@@ -85,14 +85,14 @@ def test_each_combination_of_group_values_is_a_group() -> None:
 def test_rows_any_and_none_count_rows(rows: str, count: int, *, matches: bool) -> None:
     """`rows: any` matches if there are rows, and `rows: none` if there are none; the number of rows is the value."""
     rule = build_rule(condition={"rows": rows})
-    [group] = evaluate_threshold_rule(rule, build_result(*({"value": 1} for _ in range(count))))
+    [group] = evaluate_threshold_rule_groups(rule, build_result(*({"value": 1} for _ in range(count))))
     assert (group.labels, group.value, group.matches) == ({}, count, matches)
 
 
 def test_rows_are_counted_for_each_group() -> None:
     """With `rows: any` and groups, each group has an alert with the number of its rows."""
     rule = build_rule(condition={"rows": "any"}, groupBy=["device"])
-    groups = evaluate_threshold_rule(rule, build_result({"device": "a"}, {"device": "b"}, {"device": "a"}))
+    groups = evaluate_threshold_rule_groups(rule, build_result({"device": "a"}, {"device": "b"}, {"device": "a"}))
     assert [(group.labels["device"], group.value, group.matches) for group in groups] == [
         ("a", 2, True),
         ("b", 1, True),
@@ -106,7 +106,7 @@ def test_rows_are_counted_for_each_group() -> None:
 def test_a_missing_column_fails_the_evaluation(changes: dict[str, Any], reason: str) -> None:
     """If the result lacks a column of the rule, the evaluation fails, so that no alert is resolved."""
     with pytest.raises(EvaluationError, match=reason):
-        evaluate_threshold_rule(build_rule(**changes), build_result({"value": 1}))
+        evaluate_threshold_rule_groups(build_rule(**changes), build_result({"value": 1}))
 
 
 def test_a_truncated_result_fails_the_evaluation() -> None:
@@ -116,8 +116,8 @@ def test_a_truncated_result_fails_the_evaluation() -> None:
     """
     result = build_result({"value": 9}, truncated=True)
     with pytest.raises(EvaluationError, match="more than 1 rows"):
-        evaluate_threshold_rule(build_rule(), result)
-    [group] = evaluate_threshold_rule(build_rule(condition={"rows": "any"}), result)
+        evaluate_threshold_rule_groups(build_rule(), result)
+    [group] = evaluate_threshold_rule_groups(build_rule(condition={"rows": "any"}), result)
     assert group.matches
 
 
@@ -125,7 +125,7 @@ def test_group_labels_over_the_length_limit_fail_the_evaluation() -> None:
     """A group label over the length limit fails the evaluation, because shortened labels would be ambiguous."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
-        evaluate_threshold_rule(rule, build_result({"device": "x" * 5_000, "value": 9}))
+        evaluate_threshold_rule_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))
 
 
 _CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
@@ -134,7 +134,7 @@ _CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 @given(st.lists(st.fixed_dictionaries({"value": _CELLS, "device": _CELLS}), max_size=8))
 def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]) -> None:
     """Whatever the cells contain, groups are unique, values are finite numbers, and no exception is raised."""
-    groups = evaluate_threshold_rule(build_rule(groupBy=["device"]), build_result(*rows))
+    groups = evaluate_threshold_rule_groups(build_rule(groupBy=["device"]), build_result(*rows))
     assert len({group.key for group in groups}) == len(groups)
     json.dumps([group.value for group in groups], allow_nan=False)
     assert all(group.value is not None and group.value > 5 for group in groups if group.matches)
@@ -154,7 +154,7 @@ def test_the_silence_of_a_connection_begins_at_its_last_message(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
     """A connection's silence begins at its last message or else its creation; a future message counts as just sent."""
-    [group] = evaluate_absence_rule(build_absence_rule(), ["press"], {"press": last}, created, AT)
+    [group] = evaluate_absence_rule_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
     assert group.connection == "press"
 
@@ -162,5 +162,5 @@ def test_the_silence_of_a_connection_begins_at_its_last_message(
 def test_an_absence_rule_has_no_group_for_disabled_connections() -> None:
     """An absence rule has no alert for a disabled or deleted connection."""
     rule = build_absence_rule(connections=["press", "lathe"])
-    groups = evaluate_absence_rule(rule, ["press"], {}, AT - timedelta(days=1), AT)
+    groups = evaluate_absence_rule_groups(rule, ["press"], {}, AT - timedelta(days=1), AT)
     assert [group.connection for group in groups] == ["press"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.alerts.evaluation import check_rule_against_query
+from shared.alerts.evaluation import list_rule_errors_against_query
 from shared.alerts.models import RuleStatus
 from shared.catalog.models import AlertRule, WarmQuery
 from shared.errors import FieldError, Kind, WorkspaceError
@@ -121,7 +121,7 @@ async def find_errors(
 ) -> list[FieldError]:
     """Check an alert rule against its query, whose columns or error the engine returns."""
     columns: Any = Columns(result)
-    return await check_rule_against_query(rule, query, columns, is_query_readable=is_query_readable)
+    return await list_rule_errors_against_query(rule, query, columns, is_query_readable=is_query_readable)
 
 
 @pytest.mark.parametrize(

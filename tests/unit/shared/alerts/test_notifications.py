@@ -54,11 +54,11 @@ async def test_many_transitions_are_published_in_parts() -> None:
     notifications = Notifications(store, outbox, ListAuditLog(), is_audited)
     number = 3 * MAX_PUBLISHED
     state = RuleState(rule="hot", revision="r", evaluated_at=AT, due_at=AT, firing=number // 2, has_marks=True)
-    token = await store.save_rule_changes_and_return_token(
+    token = await store.try_save_rule_changes_and_return_token(
         RuleRecord("hot"), state, [build_alert(each) for each in range(number)]
     )
     assert token is not None
-    settled = await notifications.publish_unpublished_events(await store.load_rule_record("hot"))
+    settled = await notifications.publish_events_and_update_record(await store.load_rule_record("hot"))
     assert max(outbox.sizes) <= 2 * MAX_PUBLISHED
     assert len(outbox.events) == number + number // 2
     assert [key for key in outbox.events if key.endswith("/a1")] == ["alert.firing/a1", "alert.resolved/a1"]

@@ -237,7 +237,7 @@ async def test_a_pending_alert_starts_again_after_an_edit_of_its_condition(chang
     await workspace.run_scheduler_after(60)
     workspace.queries.result = HOT
     workspace.time.advance(60)
-    trial = await workspace.build_service().try_rule(edited)
+    trial = await workspace.build_service().run_trial_evaluation(edited)
     assert [group.would_fire for group in trial.alerts] == [state == "firing"]
     for seconds, expected in ((0, state), (120, "firing")):
         await workspace.run_scheduler_after(seconds)
@@ -268,7 +268,7 @@ async def test_an_alert_that_ends_with_its_rule_during_an_evaluation_does_not_fi
 
     async def end_rule() -> None:
         change_or_delete_rule(alert_workspace, change)
-        await alert_workspace.start_scheduler().run()
+        await alert_workspace.start_scheduler().evaluate_due_rules()
         assert alert_workspace.outbox.list_transitions() == [FIRING, RESOLVED]
 
     alert_workspace.queries.result = HOT

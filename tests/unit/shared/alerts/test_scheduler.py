@@ -54,10 +54,12 @@ async def test_a_rule_is_evaluated_once_for_each_due_time(alert_workspace: Alert
     await alert_workspace.run_scheduler_after(0)
     for _ in range(5):
         await alert_workspace.run_scheduler_after(0)
-        await alert_workspace.start_scheduler().run()
+        await alert_workspace.start_scheduler().evaluate_due_rules()
     assert len(alert_workspace.queries.calls) == 1
     alert_workspace.time.advance(60)
-    await asyncio.gather(alert_workspace.scheduler.run(), alert_workspace.start_scheduler().run())
+    await asyncio.gather(
+        alert_workspace.scheduler.evaluate_due_rules(), alert_workspace.start_scheduler().evaluate_due_rules()
+    )
     assert len(alert_workspace.store.states) == 1
     assert alert_workspace.store.states["hot"].evaluated_at == alert_workspace.time.now
 
@@ -123,7 +125,7 @@ async def test_a_slow_query_does_not_delay_other_rules() -> None:
     workspace.queries.result = HOT
     gate = asyncio.Event()
     workspace.queries.gate = gate.wait
-    running = asyncio.create_task(workspace.scheduler.run())
+    running = asyncio.create_task(workspace.scheduler.evaluate_due_rules())
     await workspace.queries.called.wait()
     workspace.queries.gate = None
     workspace.catalog = build_catalog(build_entry(slow), build_entry(fast), version=2)
@@ -139,7 +141,7 @@ async def test_a_cancelled_run_can_be_repeated(alert_workspace: AlertWorkspace) 
     """If the lease is lost during a query, nothing is stored; the next run evaluates the rule."""
     alert_workspace.queries.result = HOT
     alert_workspace.queries.gate = asyncio.Event().wait
-    running = asyncio.create_task(alert_workspace.scheduler.run())
+    running = asyncio.create_task(alert_workspace.scheduler.evaluate_due_rules())
     await alert_workspace.queries.called.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

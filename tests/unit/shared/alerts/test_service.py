@@ -78,7 +78,7 @@ async def test_a_trial_of_a_rule_changes_nothing(alert_workspace: AlertWorkspace
     entry = build_entry(build_rule(enabled=False, groupBy=["device"]))
     alert_workspace.catalog = build_catalog(entry)
     alert_workspace.queries.result = build_result({"device": "a", "value": 9.0}, {"device": "b", "value": 1.0})
-    trial = await alert_workspace.build_service().try_rule(entry)
+    trial = await alert_workspace.build_service().run_trial_evaluation(entry)
     assert [(dict(one.labels), one.value, one.would_fire) for one in trial.alerts] == [
         ({"device": "a"}, 9.0, True),
         ({"device": "b"}, 1.0, False),
@@ -90,7 +90,7 @@ async def test_a_trial_of_a_rule_changes_nothing(alert_workspace: AlertWorkspace
         {},
     )
     alert_workspace.queries.result = WorkspaceError(Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "x")
-    failed = await alert_workspace.build_service().try_rule(entry)
+    failed = await alert_workspace.build_service().run_trial_evaluation(entry)
     assert (failed.alerts, failed.rows) == ((), 0)
     assert "is a draft" in (failed.error or "")
 
@@ -101,7 +101,7 @@ async def test_a_trial_of_a_rule_considers_its_hold_time() -> None:
     workspace = AlertWorkspace(build_catalog(entry))
     workspace.queries.result = HOT
     service = workspace.build_service()
-    assert [one.would_fire for one in (await service.try_rule(entry)).alerts] == [False]
+    assert [one.would_fire for one in (await service.run_trial_evaluation(entry)).alerts] == [False]
     await workspace.run_scheduler_after(0)
     workspace.time.advance(60)
-    assert [one.would_fire for one in (await service.try_rule(entry)).alerts] == [True]
+    assert [one.would_fire for one in (await service.run_trial_evaluation(entry)).alerts] == [True]

@@ -22,7 +22,7 @@ from shared.provenance import chain_trees, inclusion_proofs
 from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from shared.provenance.merkle import is_included
 from shared.provenance.merkle_tiles import Tiles
-from shared.provenance.notes import find_signer
+from shared.provenance.notes import find_signer_key
 from shared.provenance.ports import ChainKey, Filters, Target
 from shared.settings import Settings
 from shared.wiring import Services
@@ -71,7 +71,7 @@ async def _write_section(
     async with BundleFile(folder / "bundle.zip", runtime) as file:
         filters = Filters(equal={"EntityID": entity} if entity else {})
         section = ChainSection(sources, CHAIN, filters, 1, continue_build, with_receipts=with_receipts)
-        return await section.write(file)
+        return await section.write_files_and_build_manifest_entry(file)
 
 
 def _list_files(folder: Path) -> list[str]:
@@ -87,7 +87,7 @@ def _read_record_ids(folder: Path) -> list[str]:
 async def _is_checkpoint_signed_by_current_key(services: Services, folder: Path) -> bool:
     with zipfile.ZipFile(folder / "bundle.zip") as file:
         note = file.read("checkpoints/1.txt")
-    return find_signer(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
+    return find_signer_key(note, [await services.provenance.checkpoints.load_verifier_key()]) is not None
 
 
 def _damage(folder: Path, *statements: str) -> None:
@@ -100,7 +100,7 @@ def _damage(folder: Path, *statements: str) -> None:
 async def _append_signed_events(services: Services, count: int = 4) -> None:
     for number in range(1, count + 1):
         await _append_event(services, f"event {number}", f"entity {number}")
-    await services.provenance.checkpoints.create(CHAIN)
+    await services.provenance.checkpoints.create_if_grown(CHAIN)
 
 
 async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an_empty_chain(
@@ -126,14 +126,14 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
 ) -> None:
     """If a chain cannot be signed, the bundle has its last checkpoint, which the current key verifies, but no proof."""
     await _append_event(services, "first")
-    await services.provenance.checkpoints.create(CHAIN)
+    await services.provenance.checkpoints.create_if_grown(CHAIN)
     rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     await _append_event(services, "second")
 
     async def refuse(chain: ChainKey) -> None:
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"{chain.target} differs from its checkpoint.")
 
-    monkeypatch.setattr(services.provenance.checkpoints, "create", refuse)
+    monkeypatch.setattr(services.provenance.checkpoints, "create_if_grown", refuse)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
     assert await _is_checkpoint_signed_by_current_key(services, tmp_path)
@@ -234,7 +234,7 @@ async def test_a_broken_chain_is_incomplete_in_a_filtered_bundle(services: Servi
     """A filtered bundle of a broken chain may lack records of it, also if the filters exclude none."""
     for number in range(1, 5):
         await _append_event(services, f"event {number}", "pump")
-    await services.provenance.checkpoints.create(CHAIN)
+    await services.provenance.checkpoints.create_if_grown(CHAIN)
     _damage(tmp_path, *DAMAGES[name][0])
     entry = await _write_section(services, tmp_path, "pump", with_receipts=True)
     assert (entry["complete"], entry["verdict"]) == (False, None)
@@ -277,7 +277,9 @@ async def test_the_proofs_of_a_bundle_match_the_checkpoint_after_a_repair(
     for module in (chain_trees, inclusion_proofs):
         monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
     await _append_signed_events(services, 6)
-    await Tiles(FileCheckpointStore(tmp_path / "checkpoints"), build_checkpoint_name_prefix).save(CHAIN, 0, [b"x" * 32])
+    await Tiles(FileCheckpointStore(tmp_path / "checkpoints"), build_checkpoint_name_prefix).save_subtree_roots(
+        CHAIN, 0, [b"x" * 32]
+    )
     await services.close()
     again = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     entry = await _write_section(again, tmp_path, entity, with_receipts=True)

@@ -17,13 +17,13 @@ import pytest
 from shared.audit_bundles import work
 from shared.audit_bundles.bundle_file import KEY_SET, VERIFIER_KEY, BundleFile
 from shared.audit_bundles.chain_section import ChainSection
-from shared.audit_bundles.work import build_readme, render_bundle_report
+from shared.audit_bundles.work import build_readme, stream_bundle_report_html
 from shared.backends.embedded.key_files import rotate_checkpoint_key
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.catalog.document import load_document
 from shared.downloads.models import BundledChain, BundleRequest, DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.notes import VerifierKey, verify_note
+from shared.provenance.notes import VerifierKey, verify_note_and_get_text
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.provenance.records import build_record_draft, seal_record
 from shared.runtime import SYSTEM_RUNTIME
@@ -75,7 +75,7 @@ async def _render_report(
     manifest = {**NAMES, "filters": filters, "chains": chains}
     selected = Filters(to_sequence=to_sequence)
     keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), selected) for entry in chains]
-    parts = [part async for part in render_bundle_report(store, manifest, keys, SYSTEM_RUNTIME)]
+    parts = [part async for part in stream_bundle_report_html(store, manifest, keys, SYSTEM_RUNTIME)]
     return b"".join(parts).decode()
 
 
@@ -269,7 +269,7 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
     """If the key of the stored checkpoints is missing, the bundle fails without a retry, and its job has the reason."""
     services, other = bundle_processes
     await _append_event(services)
-    await services.provenance.checkpoints.create_all()
+    await services.provenance.checkpoints.create_all_and_count_them()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await other.audit_bundles.runner.build_bundle_unless_busy(JOB)
     job = await other.downloads.jobs.find_job(JOB)
@@ -284,7 +284,7 @@ async def test_a_bundle_is_built_again_if_the_key_is_replaced_after_a_chain(
     """If the key is replaced after a chain was signed, a retry builds a bundle that its enclosed key verifies."""
     services, _ = bundle_processes
     await _append_event(services)
-    write = ChainSection.write
+    write = ChainSection.write_files_and_build_manifest_entry
 
     async def write_then_replace_key(section: ChainSection, file: BundleFile) -> dict[str, Any]:
         entry = await write(section, file)
@@ -292,14 +292,14 @@ async def test_a_bundle_is_built_again_if_the_key_is_replaced_after_a_chain(
         return entry
 
     with monkeypatch.context() as patch:
-        patch.setattr(ChainSection, "write", write_then_replace_key)
+        patch.setattr(ChainSection, "write_files_and_build_manifest_entry", write_then_replace_key)
         with pytest.raises(WorkspaceError) as caught:
             await services.audit_bundles.runner.build_bundle_unless_busy(JOB)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
     assert await services.audit_bundles.runner.build_bundle_unless_busy(JOB)
     with await _open_bundle(services, JOB) as bundle:
         key = VerifierKey.parse(bundle.read(VERIFIER_KEY).decode().strip())
-        assert verify_note(bundle.read("checkpoints/1.txt"), key)
+        assert verify_note_and_get_text(bundle.read("checkpoints/1.txt"), key)
 
 
 @pytest.mark.parametrize("damage", ["", "UPDATE records SET hash = 'ab' WHERE sequence = 1"], ids=["valid", "broken"])

@@ -11,8 +11,8 @@ EVENT = AccessEvent("key-revoked-A", "ann", "ApiKey.Revoked", "ApiKey", "A", {"p
 
 def test_a_stored_event_is_parsed_completely() -> None:
     """The stored form of an event contains all of it."""
-    assert parse_stored_event(EVENT.to_text()) == EVENT
-    assert parse_stored_event(EVENT.to_text().encode()) == EVENT
+    assert parse_stored_event(EVENT.to_json_text()) == EVENT
+    assert parse_stored_event(EVENT.to_json_text().encode()) == EVENT
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def test_a_stored_event_is_parsed_completely() -> None:
         b"\xff",
         "[]",
         "[" * 100_000,
-        EVENT.to_text()[:-5],
+        EVENT.to_json_text()[:-5],
         json.dumps({"append_id": "a"}),
-        EVENT.to_text().replace('"ann"', "7"),
-        EVENT.to_text().replace('{"madeWith": null}', "[]"),
+        EVENT.to_json_text().replace('"ann"', "7"),
+        EVENT.to_json_text().replace('{"madeWith": null}', "[]"),
     ],
 )
 def test_a_damaged_event_is_not_parsed(stored: object) -> None:
@@ -37,6 +37,6 @@ def test_a_damaged_event_is_not_parsed(stored: object) -> None:
 
 def test_the_content_of_an_event_omits_missing_states() -> None:
     """The record of an event contains only the states that the event has."""
-    content = AccessEvent("a", "ann", "Token.Issued", "Token", "t", None, {"n": 1}).build_content()
+    content = AccessEvent("a", "ann", "Token.Issued", "Token", "t", None, {"n": 1}).build_record_content()
     expected = {"ActionType": "Token.Issued", "EntityType": "Token", "EntityID": "t", "AfterState": {"n": 1}}
     assert content == expected

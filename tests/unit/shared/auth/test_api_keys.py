@@ -2,13 +2,13 @@
 
 import pytest
 
-from shared.auth.api_keys import generate_key, is_secret_valid, parse_key_id_and_secret
+from shared.auth.api_keys import generate_api_key, is_secret_valid, parse_key_id_and_secret
 from shared.runtime import SYSTEM_RUNTIME
 
 
 def test_a_new_api_key_is_parsed_and_verified() -> None:
     """A new key's text contains its id, and a secret that matches the stored digest."""
-    new = generate_key(SYSTEM_RUNTIME)
+    new = generate_api_key(SYSTEM_RUNTIME)
     parsed = parse_key_id_and_secret(new.text)
     assert parsed is not None
     assert parsed[0] == new.key_id
@@ -19,9 +19,13 @@ def test_a_new_api_key_is_parsed_and_verified() -> None:
 
 def test_a_seed_determines_the_api_key() -> None:
     """Two keys that are created with the same seed are equal; keys with different seeds or without a seed differ."""
-    first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
+    first, second = generate_api_key(SYSTEM_RUNTIME, b"seed" * 8), generate_api_key(SYSTEM_RUNTIME, b"seed" * 8)
     assert first == second
-    others = [generate_key(SYSTEM_RUNTIME, b"Seed" * 8), generate_key(SYSTEM_RUNTIME), generate_key(SYSTEM_RUNTIME)]
+    others = [
+        generate_api_key(SYSTEM_RUNTIME, b"Seed" * 8),
+        generate_api_key(SYSTEM_RUNTIME),
+        generate_api_key(SYSTEM_RUNTIME),
+    ]
     for part in ("text", "key_id", "salt", "digest"):
         assert len({getattr(each, part) for each in (first, *others)}) == 4
 

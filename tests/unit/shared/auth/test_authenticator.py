@@ -58,7 +58,7 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 async def store(database: SqliteDatabase) -> SqliteCredentialStore:
     """Return a store that contains one API key."""
     made = SqliteCredentialStore(database)
-    await made.add_key(build_api_key())
+    await made.add_or_get_key(build_api_key())
     return made
 
 
@@ -71,7 +71,7 @@ async def test_the_last_use_of_a_key_is_stored_once_a_minute(store: SqliteCreden
     """The first use of an API key is stored at once, and later uses at most once a minute."""
     uses = KeyUsageRecorder(store)
     for seconds, written in ((0, 0), (ACCURACY_SECONDS - 1, 0), (ACCURACY_SECONDS, ACCURACY_SECONDS)):
-        uses.record(build_api_key(), AT + timedelta(seconds=seconds))
+        uses.record_use(build_api_key(), AT + timedelta(seconds=seconds))
         await uses.close()
         assert await read_last_use(store) == AT + timedelta(seconds=written)
 
@@ -84,13 +84,13 @@ async def test_a_locked_credential_store_is_logged_once(
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
     for number in range(3):
-        uses.record(build_api_key(number), AT)
+        uses.record_use(build_api_key(number), AT)
     await uses.close()
     other.execute("ROLLBACK")
     other.close()
     assert [record.message for record in caplog.records] == ["the time of an API key's last use could not be stored"]
     later = AT + timedelta(seconds=ACCURACY_SECONDS)
-    uses.record(build_api_key(), later)
+    uses.record_use(build_api_key(), later)
     await uses.close()
     assert await read_last_use(store) == later
 
@@ -115,7 +115,7 @@ async def test_the_number_of_waiting_last_uses_is_limited(database: SqliteDataba
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):
-        uses.record(build_api_key(number), AT)
+        uses.record_use(build_api_key(number), AT)
     await asyncio.sleep(0)
     assert unresponsive.write_count == 1
     unresponsive.answers.set()
@@ -127,7 +127,7 @@ async def test_storing_the_last_use_of_a_key_times_out(database: SqliteDatabase)
     """If the store does not respond, storing the last use of a key ends with a timeout."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive, write_seconds=WRITE_SECONDS)
-    uses.record(build_api_key(), AT)
+    uses.record_use(build_api_key(), AT)
     await uses.close()
     assert unresponsive.write_count == 1
 

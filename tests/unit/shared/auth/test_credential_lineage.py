@@ -83,7 +83,7 @@ async def test_a_token_has_the_creators_of_its_key(auth_workspace: Workspace) ->
         for _ in range(3):
             minted = await auth_workspace.issuer.issue_token(principal, None, None)
             principal = await auth_workspace.authenticator(f"Bearer {minted.token}", ANY)
-        found[name] = (principal, await lineage.find_key_creators(principal))
+        found[name] = (principal, await lineage.find_key_creator_ids(principal))
     assert {name: creators for name, (_, creators) in found.items()} == {"own": frozenset(), "given": {ADMIN.id}}
     second = await auth_workspace.api_keys.create(found["given"][0], "second", rights=[])
     assert second.key.creators == (ADMIN.id,)
@@ -95,13 +95,13 @@ async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspac
     for member in (SERVICE, EDITOR):
         await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
     found = [
-        await lineage.find_authors_caller_cannot_approve(build_caller(each.id), auth_workspace)
+        await lineage.find_author_ids_caller_cannot_approve(build_caller(each.id), auth_workspace)
         for each in (ADMIN, EDITOR)
     ]
     assert found == [{SERVICE.id}, frozenset()]
     members = {name: each for name, each in auth_workspace.team_now.members.items() if name != SERVICE.id}
     auth_workspace.team_now = replace(auth_workspace.team_now, members=members)
-    assert await lineage.find_authors_caller_cannot_approve(build_caller(ADMIN.id), auth_workspace) == {SERVICE.id}
+    assert await lineage.find_author_ids_caller_cannot_approve(build_caller(ADMIN.id), auth_workspace) == {SERVICE.id}
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) -> None:
@@ -110,7 +110,7 @@ async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) 
     for number in range(MAX_TOKENS + 1):
         await auth_workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))
     with pytest.raises(WorkspaceError) as raised:
-        await CredentialLineage(auth_workspace.store).find_key_creators(build_caller(EDITOR.id, "t0"))
+        await CredentialLineage(auth_workspace.store).find_key_creator_ids(build_caller(EDITOR.id, "t0"))
     assert raised.value.code == "MAKER_CHECKER_VIOLATION"
 
 
@@ -122,7 +122,7 @@ async def test_a_token_that_expired_during_its_request_hides_no_creator(auth_wor
     await auth_workspace.store.add_token(IssuedToken("expired", EDITOR.id, expired_at, "parent"))
     lineage = CredentialLineage(auth_workspace.store)
     caller = build_caller(EDITOR.id, "expired")
-    assert await lineage.find_authors_caller_cannot_approve(caller, auth_workspace) == {ADMIN.id}
+    assert await lineage.find_author_ids_caller_cannot_approve(caller, auth_workspace) == {ADMIN.id}
 
 
 @pytest.mark.parametrize("credential_id", ["missing", "child"])
@@ -131,11 +131,11 @@ async def test_a_token_without_a_record_cannot_approve(auth_workspace: Workspace
     await auth_workspace.store.add_token(IssuedToken("child", EDITOR.id, now() + timedelta(hours=1), "missing"))
     lineage = CredentialLineage(auth_workspace.store)
     with pytest.raises(WorkspaceError) as raised:
-        await lineage.find_authors_caller_cannot_approve(build_caller(EDITOR.id, credential_id), auth_workspace)
+        await lineage.find_author_ids_caller_cannot_approve(build_caller(EDITOR.id, credential_id), auth_workspace)
     assert raised.value.code == "UNAUTHENTICATED"
 
 
 async def test_an_entra_token_has_no_creators(auth_workspace: Workspace) -> None:
     """An Entra ID token descends from no API key, so it needs no record in the store."""
     caller = replace(build_caller(EDITOR.id, "entra"), via=CredentialKind.ENTRA)
-    assert await CredentialLineage(auth_workspace.store).find_key_creators(caller) == frozenset()
+    assert await CredentialLineage(auth_workspace.store).find_key_creator_ids(caller) == frozenset()

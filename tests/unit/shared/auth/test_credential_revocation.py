@@ -123,7 +123,7 @@ async def test_simultaneous_revocations_record_one_event(auth_workspace: Workspa
 async def test_a_revocation_by_an_earlier_version_is_recorded_when_it_is_repeated(auth_workspace: Workspace) -> None:
     """If an earlier version revoked a key without an event, a repeated request records it with the stored time."""
     key = await create_key(auth_workspace)
-    await auth_workspace.store.revoke_key(key.key_id, key.created_at)
+    await auth_workspace.store.revoke_key_and_find_pending_event(key.key_id, key.created_at)
     await auth_workspace.api_keys.revoke(ALICE, key.key_id)
     [event] = auth_workspace.trail
     assert event["AfterState"]["revokedAt"] == format_rfc3339(key.created_at)

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.auth.device_patterns import build_device_check, compile_device_patterns
+from shared.auth.device_patterns import build_device_id_matcher, compile_device_patterns
 
 TEXTS = st.text("ab*?[]!-|()\\\n", max_size=6)
 
@@ -19,6 +19,6 @@ def test_a_device_id_matches_the_expression_if_it_matches_a_pattern(patterns: tu
 
 def test_a_check_remembers_the_result_for_each_device() -> None:
     """A device id is tested once, also if it matches no pattern and many messages have it."""
-    check = build_device_check(("rig-*", "press-?"))
+    check = build_device_id_matcher(("rig-*", "press-?"))
     assert [check(device) for device in ("rig-1", "other", "rig-1", "other", "press-12")] == [True, False] * 2 + [False]
     assert check.cache_info().misses == 3  # type: ignore[attr-defined]

@@ -45,7 +45,7 @@ async def test_a_token_that_would_be_too_long_is_not_issued(auth_workspace: Work
 async def test_a_token_of_a_binding_of_the_maximum_size_is_accepted(auth_workspace: Workspace) -> None:
     """A token with all access rights and the largest permitted binding is accepted."""
     binding = TelemetryBinding(("c" * 9_000,), ("d" * 900,))
-    binding.check_size()
+    binding.check_size_for_token()
     caller = dataclasses.replace(build_caller(ADMIN.id, Role.ADMIN), binding=binding)
     minted = await auth_workspace.issuer.issue_token(caller, None, None)
     assert (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).binding == binding
@@ -177,7 +177,7 @@ async def test_a_credential_that_was_revoked_meanwhile_gets_no_token(auth_worksp
     by_key = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     minted = await auth_workspace.issuer.issue_token(by_key, None, None)
     by_token = await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)
-    await auth_workspace.store.revoke_key(key.key.key_id, now())
+    await auth_workspace.store.revoke_key_and_find_pending_event(key.key.key_id, now())
     events = len(auth_workspace.trail)
     for caller in (by_key, by_token):
         error = await catch_error(auth_workspace.issuer.issue_token(caller, None, None))

@@ -87,7 +87,7 @@ def test_a_deeply_nested_token_is_malformed(part: str) -> None:
     """A header or payload that is nested too deeply for the JSON parser is reported as a malformed token."""
     parts = {"header": "{}", "payload": "{}", part: "[" * 12_000}
     with pytest.raises(ValueError, match="nested too deeply"):
-        jose.parse_header(f"{encode_part(parts['header'])}.{encode_part(parts['payload'])}.AAAA")
+        jose.parse_token_header(f"{encode_part(parts['header'])}.{encode_part(parts['payload'])}.AAAA")
 
 
 async def test_oversized_token_is_rejected(target: AttackTarget) -> None:

@@ -132,7 +132,7 @@ async def test_a_credential_that_was_revoked_meanwhile_creates_no_key(auth_works
     """If the credential is revoked after its authentication, it creates no key, and no event is recorded."""
     key = await auth_workspace.api_keys.issue_without_rights_check("test", ADMIN.id, "k")
     caller = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
-    await auth_workspace.store.revoke_key(key.key.key_id, key.key.created_at)
+    await auth_workspace.store.revoke_key_and_find_pending_event(key.key.key_id, key.key.created_at)
     for principal in (ADMIN.id, VIEWER.id):
         error = await catch_error(auth_workspace.api_keys.create(caller, "new", principal=principal))
         assert error.kind is Kind.UNAUTHENTICATED

@@ -105,10 +105,10 @@ async def test_creators_of_a_key_are_read_from_audit_events(
     """The creators of a key are read from its audit event and from the events of the credentials that created it."""
     found = Events(events)
     older_keys = OlderKeyCreators(found.find)
-    assert await older_keys.find_creators(KEY) == creators
+    assert await older_keys.find_creator_ids(KEY) == creators
     count = len(found.requests)
     assert 1 <= count <= MAX_EVENTS
-    assert await older_keys.find_creators(KEY) == creators
+    assert await older_keys.find_creator_ids(KEY) == creators
     assert len(found.requests) == count
 
 
@@ -118,12 +118,12 @@ async def test_an_outage_while_reading_creators_is_not_cached() -> None:
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
     events.is_down = True
-    errors = [await catch_error(older_keys.find_creators(KEY)) for _ in range(3)]
+    errors = [await catch_error(older_keys.find_creator_ids(KEY)) for _ in range(3)]
     assert {(each.kind, each.code) for each in errors} == {(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")}
     assert len(events.requests) == 1
     events.is_down = False
     time.advance(RETRY_SECONDS)
-    assert await older_keys.find_creators(KEY) == ()
+    assert await older_keys.find_creator_ids(KEY) == ()
 
 
 async def test_the_origin_of_a_credential_is_the_same_during_an_outage(auth_workspace: Workspace) -> None:
@@ -140,7 +140,7 @@ async def test_the_origin_of_a_credential_is_the_same_during_an_outage(auth_work
     origins = []
     for events.is_down in (True, False):
         caller = await authenticator(f"Bearer {older.api_key}", frozenset({CredentialKind.API_KEY}))
-        origins.append((caller.personal, await lineage.describe_origin(caller)))
+        origins.append((caller.personal, await lineage.describe_persons_who_may_know_credential(caller)))
         time.advance(RETRY_SECONDS)
     assert origins == [(False, [f"\0key {older.key.key_id}"]), (True, [f"\0key {older.key.key_id}"])]
 
@@ -152,11 +152,11 @@ async def test_a_caller_with_a_key_of_an_unknown_creator_cannot_decide(
     auth_workspace: Workspace, code: str, *, is_down: bool
 ) -> None:
     """A decision is rejected if the creators of the caller's API key are unknown, because one may be the author."""
-    await auth_workspace.store.add_key(KEY)
+    await auth_workspace.store.add_or_get_key(KEY)
     events = Events({})
     events.is_down = is_down
     lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
-    error = await catch_error(lineage.find_authors_caller_cannot_approve(CALLER_WITH_OLDER_KEY, auth_workspace))
+    error = await catch_error(lineage.find_author_ids_caller_cannot_approve(CALLER_WITH_OLDER_KEY, auth_workspace))
     assert error.code == code
 
 
@@ -173,10 +173,10 @@ async def test_the_creator_of_a_services_older_key_counts_as_the_service(
     auth_workspace: Workspace, events: dict[str, dict[str, Any]], of_admin: set[str], of_editor: set[str]
 ) -> None:
     """The creator of an older key of a service cannot decide about its edits; nobody can if the creator is unknown."""
-    await auth_workspace.store.add_key(replace(KEY, principal=SERVICE.id))
+    await auth_workspace.store.add_or_get_key(replace(KEY, principal=SERVICE.id))
     lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(Events(events).find))
     found = [
-        await lineage.find_authors_caller_cannot_approve(build_caller(each.id, Role.ADMIN), auth_workspace)
+        await lineage.find_author_ids_caller_cannot_approve(build_caller(each.id, Role.ADMIN), auth_workspace)
         for each in (ADMIN, EDITOR)
     ]
     assert found == [of_admin, of_editor]
@@ -193,7 +193,7 @@ async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace
 
 async def test_a_key_for_another_member_has_unknown_creators_too(auth_workspace: Workspace) -> None:
     """A key for another member has unknown creators if those of the key with which it was created are unknown."""
-    await auth_workspace.store.add_key(KEY)
+    await auth_workspace.store.add_or_get_key(KEY)
     api_keys = build_key_service(auth_workspace, Events({}))
     created = await api_keys.create(CALLER_WITH_OLDER_KEY, "k", principal=VIEWER.id, rights=[])
     assert created.key.creators is None
@@ -203,7 +203,7 @@ async def test_no_key_is_created_while_the_creators_of_the_callers_key_cannot_be
     auth_workspace: Workspace,
 ) -> None:
     """While the audit log does not name the creators of the caller's older key, the caller cannot create keys."""
-    await auth_workspace.store.add_key(KEY)
+    await auth_workspace.store.add_or_get_key(KEY)
     events = Events({})
     events.is_down = True
     error = await catch_error(build_key_service(auth_workspace, events).create(CALLER_WITH_OLDER_KEY, "k"))
@@ -213,9 +213,9 @@ async def test_no_key_is_created_while_the_creators_of_the_callers_key_cannot_be
 
 async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_workspace: Workspace) -> None:
     """The creator of an older key also counts as a creator of the keys that were created with it."""
-    await auth_workspace.store.add_key(KEY)
+    await auth_workspace.store.add_or_get_key(KEY)
     events = Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")})
     lineage = CredentialLineage(auth_workspace.store, older_keys=OlderKeyCreators(events.find))
-    assert await lineage.find_key_creators(CALLER_WITH_OLDER_KEY) == frozenset({ADMIN.id})
+    assert await lineage.find_key_creator_ids(CALLER_WITH_OLDER_KEY) == frozenset({ADMIN.id})
     created = await build_key_service(auth_workspace, events).create(CALLER_WITH_OLDER_KEY, "k")
     assert created.key.creators == (ADMIN.id,)

@@ -51,10 +51,10 @@ def test_a_binding_must_fit_into_a_token(
     """Connections and devices of more than 10,000 bytes of JSON are rejected; the error names the larger list."""
     binding = TelemetryBinding(connections, devices)
     if not field:
-        binding.check_size()
+        binding.check_size_for_token()
         return
     with pytest.raises(WorkspaceError, match="at most 10000 bytes") as caught:
-        binding.check_size()
+        binding.check_size_for_token()
     assert caught.value.detail.startswith(f"{field}: ")
 
 

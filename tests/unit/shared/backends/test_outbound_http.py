@@ -118,7 +118,7 @@ async def test_the_connection_uses_the_checked_address() -> None:
         request = OutboundRequest(parse_outbound_url(f"http://hooks.example:{port}/"))
         assert (await client.send(request)).status == 200
         with pytest.raises(AddressRefusedError):
-            await client.check(request.url)
+            await client.require_allowed_host(request.url)
     await client.close()
 
 
@@ -131,7 +131,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
     client = CheckedHttp(LOOPBACK, look_up=fail_to_resolve)
     url = parse_outbound_url("https://hooks.example/secret")
     with pytest.raises(AddressRefusedError, match="does not resolve"):
-        await client.check(url)
+        await client.require_allowed_host(url)
     with pytest.raises(OutboundFailedError, match="does not resolve"):
         await client.send(OutboundRequest(url))
     await client.close()

@@ -266,7 +266,7 @@ MIDNIGHT = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
 )
 def test_a_schedule_has_six_fields(expression: str, expected: str) -> None:
     """A schedule has six fields, the first for seconds; day of month and day of week must both match."""
-    assert Schedule(expression).compute_next_time(MIDNIGHT) == datetime.fromisoformat(expected)
+    assert Schedule(expression).compute_next_due_time(MIDNIGHT) == datetime.fromisoformat(expected)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_invalid_schedule_expressions_are_rejected(expression: str) -> None:
 def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: int) -> None:
     """For a field like ``*/15``, the next occurrence is the next multiple of the step, at most one step away."""
     instant = naive.replace(tzinfo=UTC)
-    due = Schedule(f"*/{step} * * * * *").compute_next_time(instant)
+    due = Schedule(f"*/{step} * * * * *").compute_next_due_time(instant)
     assert instant < due <= instant + timedelta(seconds=step)
     assert due.second % step == 0
     assert due.microsecond == 0
@@ -302,11 +302,11 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
 def test_due_times_do_not_depend_on_earlier_calls() -> None:
     """The due time after a given time does not depend on earlier calls."""
     schedule = Schedule("0 */5 * * * *")
-    schedule.compute_next_time(MIDNIGHT + timedelta(days=400))
-    assert schedule.compute_next_time(MIDNIGHT) == Schedule("0 */5 * * * *").compute_next_time(MIDNIGHT)
-    assert schedule.compute_next_time(MIDNIGHT.astimezone(timezone(timedelta(hours=2)))) == schedule.compute_next_time(
-        MIDNIGHT
-    )
+    schedule.compute_next_due_time(MIDNIGHT + timedelta(days=400))
+    assert schedule.compute_next_due_time(MIDNIGHT) == Schedule("0 */5 * * * *").compute_next_due_time(MIDNIGHT)
+    assert schedule.compute_next_due_time(
+        MIDNIGHT.astimezone(timezone(timedelta(hours=2)))
+    ) == schedule.compute_next_due_time(MIDNIGHT)
 
 
 @pytest.mark.parametrize(
@@ -320,10 +320,10 @@ def test_due_times_do_not_depend_on_earlier_calls() -> None:
 )
 def test_the_last_time_of_a_schedule_is_not_after_the_given_time(at: str, expected: str) -> None:
     """The last due time of a schedule is the newest one that is not after the given time."""
-    last = Schedule("0 30 2 * * *").compute_last_time(datetime.fromisoformat(at))
+    last = Schedule("0 30 2 * * *").compute_last_due_time(datetime.fromisoformat(at))
     assert last == datetime.fromisoformat(expected)
 
 
 def test_the_interval_is_the_time_between_two_occurrences() -> None:
     """The interval of a schedule is the time between two occurrences."""
-    assert Schedule("*/10 * * * * *").compute_interval(MIDNIGHT) == timedelta(seconds=10)
+    assert Schedule("*/10 * * * * *").compute_next_interval(MIDNIGHT) == timedelta(seconds=10)

@@ -199,7 +199,7 @@ def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
     declared = definitions_from_document(load_document_without("data_stores"))
     planned = plan_changes_of_definitions(
-        declared, build_catalog_with_document(DOCUMENT), existing_containers={"orders/recipes"}
+        declared, build_catalog_with_document(DOCUMENT), existing_container_keys={"orders/recipes"}
     )
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {

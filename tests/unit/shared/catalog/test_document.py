@@ -32,7 +32,7 @@ def test_valid_document_is_loaded() -> None:
     document = load_document(PLANT, "w.yaml")
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
-    assert [parameter.required for parameter in document.warm_queries[0].parameters] == [False, True]
+    assert [parameter.is_required for parameter in document.warm_queries[0].parameters] == [False, True]
 
 
 def test_the_rights_of_a_declared_member_are_loaded() -> None:

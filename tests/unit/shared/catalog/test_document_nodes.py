@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.document_nodes import LineIndex, Node, release_nodes
+from shared.catalog.document_nodes import LineIndex, Node, free_syntax_trees
 
 
 @given(st.lists(st.integers(0, 90_000), max_size=4), st.integers(0, 200_000))
@@ -22,5 +22,5 @@ def test_released_trees_are_empty() -> None:
     root = Node("map", 1, 1, entries=[(leaf, inner)])
     inner.items = [leaf, root]
     waiting = [root]
-    release_nodes(waiting)
+    free_syntax_trees(waiting)
     assert (waiting, root.entries, inner.items) == ([], [], [])

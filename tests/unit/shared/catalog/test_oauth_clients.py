@@ -13,7 +13,7 @@ from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.models import OAuthClient
 from shared.catalog.problems import DocumentError
-from shared.catalog.service import build_event
+from shared.catalog.service import build_audit_event
 from shared.provenance.ports import Target
 
 CLIENT = {"id": "grafana", "name": "Grafana", "redirectUris": ["https://grafana.example/login"]}
@@ -46,7 +46,7 @@ def test_invalid_oauth_clients_are_rejected(members: dict[str, Any]) -> None:
 def test_changes_of_clients_need_the_right_to_manage_the_team() -> None:
     """Changing OAuth clients requires the right to manage the team, and is audited in the AccessControl chain."""
     assert KIND_RIGHTS[ItemKind.OAUTH_CLIENT] is AccessRight.TEAM_MANAGE
-    event = build_event(ItemChange(ItemKind.OAUTH_CLIENT, "grafana", None, CLIENT), "admin@t", "plant-t", "e1")
+    event = build_audit_event(ItemChange(ItemKind.OAUTH_CLIENT, "grafana", None, CLIENT), "admin@t", "plant-t", "e1")
     assert (event.target, event.event["ActionType"]) == (Target.ACCESS_CONTROL, "Catalog.OauthClient.Created")
 
 

@@ -38,7 +38,7 @@ def test_an_api_path_belongs_to_one_query() -> None:
         build_query("c", apiPath="a"),
         build_query("d", apiPath="d"),
     ]
-    found = list(check_api_paths(enumerate(queries)))
+    found = list(check_api_paths(list(enumerate(queries))))
     assert found == [
         (("warmQueries", 1, "apiPath"), "is already the apiPath of warmQueries[0]"),
         (("warmQueries", 2, "apiPath"), "is already the lookup of warmQueries[0]"),
@@ -48,7 +48,7 @@ def test_an_api_path_belongs_to_one_query() -> None:
 def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
     """A query's name must differ from lookup and path of other queries, because AI assistants call queries by name."""
     queries = [build_query("a", apiPath="x"), build_query("b", name="a"), build_query("c", name="x")]
-    assert list(check_query_names(enumerate(queries))) == [
+    assert list(check_query_names(list(enumerate(queries)))) == [
         (("warmQueries", 1, "name"), "is already the lookup of warmQueries[0]"),
         (("warmQueries", 2, "name"), "is already the apiPath of warmQueries[0]"),
     ]

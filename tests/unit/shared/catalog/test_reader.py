@@ -71,7 +71,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
     }
     (orders,) = catalog.data_stores["mes"].value.databases
     assert {container.name for container in orders.containers} == {"workorders", "recipes"}
-    assert catalog.list_surfaces_of_connection("sim") == ("cooling",)
+    assert catalog.list_surface_lookups_of_connection("sim") == ("cooling",)
     query = catalog.find_query("cooling/q1")
     assert query is not None
     assert (query.value.model_dump(exclude={"rejection"}), query.edited_by) == (

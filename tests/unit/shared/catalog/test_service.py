@@ -18,7 +18,13 @@ from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
-from shared.catalog.service import AuditContext, CatalogService, build_commit, build_event, build_item_after_change
+from shared.catalog.service import (
+    AuditContext,
+    CatalogService,
+    build_audit_event,
+    build_commit,
+    build_item_after_change,
+)
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from shared.runtime import Runtime
@@ -61,7 +67,7 @@ def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
 def test_the_audit_event_of_the_settings_has_the_workspace_id() -> None:
     """The audit event about the settings has the workspace's id as its entity."""
     change = ItemChange(ItemKind.SETTINGS, "-", {"a": 1}, {"a": 2})
-    event = build_event(change, "ann", "plant-a", "e1")
+    event = build_audit_event(change, "ann", "plant-a", "e1")
     assert (event.target, event.event["EntityID"], event.event["ActionType"]) == (
         "PlatformConfig",
         "plant-a",
@@ -71,7 +77,7 @@ def test_the_audit_event_of_the_settings_has_the_workspace_id() -> None:
 
 def test_changes_of_members_are_recorded_in_access_control() -> None:
     """Changes of members are recorded in the AccessControl chain instead of the chain of all other changes."""
-    event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
+    event = build_audit_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event
 
@@ -228,11 +234,11 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
         with pytest.raises(WorkspaceError):
-            await closed.flush_pending_events()
+            await closed.flush_and_count_pending_events()
         assert len(await opened.store.list_pending_events()) == ITEMS
         assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
         assert len(await opened.list_audited_changes()) == ITEMS
-        assert await opened.service.flush_pending_events() == 0
+        assert await opened.service.flush_and_count_pending_events() == 0
         assert len(await opened.list_audited_changes()) == ITEMS
 
 
@@ -245,7 +251,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
         await opened.store.save([], [], [event], await opened.store.read_version())
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
         with pytest.raises(WorkspaceError) as caught:
-            await opened.service.flush_pending_events()
+            await opened.service.flush_and_count_pending_events()
         assert caught.value.kind is Kind.INVALID
         assert [event.event["EntityID"] for event in await opened.store.list_pending_events()] == ["mine"]
         assert (await opened.list_audited_changes()).count(("Catalog.Connection.Updated", "rig")) == 1

@@ -33,7 +33,7 @@ def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str,
 
 def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
     """The surfaces of a connection are those that contain it; there may be none."""
-    assert (catalog.list_surfaces_of_connection("rig"), catalog.list_surfaces_of_connection("none")) == (
+    assert (catalog.list_surface_lookups_of_connection("rig"), catalog.list_surface_lookups_of_connection("none")) == (
         ("cooling",),
         (),
     )

@@ -167,14 +167,14 @@ async def test_blobs_of_a_past_hour_are_merged_to_one(tmp_path: Path) -> None:
         await Archive(store).store_events(batch)
     before = await read_ids(store)
     compaction = Compaction(store, QUIET)
-    assert await compaction.run(now()) == 0
+    assert await compaction.merge_due_hours_and_count_them(now()) == 0
     assert len(await read_contents(store)) == 3
-    assert await compaction.run(compute_later_time()) == 1
+    assert await compaction.merge_due_hours_and_count_them(compute_later_time()) == 1
     assert len(await read_contents(store)) == 4
     assert await read_ids(store) == before
-    assert await compaction.run(now()) == 0
+    assert await compaction.merge_due_hours_and_count_them(now()) == 0
     assert len(await read_contents(store)) == 4
-    assert await compaction.run(compute_later_time()) == 0
+    assert await compaction.merge_due_hours_and_count_them(compute_later_time()) == 0
     assert len(await read_contents(store)) == 1
     assert await read_ids(store) == before
 
@@ -184,7 +184,7 @@ async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
     store = open_folder_store(tmp_path)
     for number in range(1, 4):
         await Archive(store).store_events([build_event(number, at=now() + 3 * HOUR)])
-    assert await Compaction(store, QUIET).run(compute_later_time()) == 0
+    assert await Compaction(store, QUIET).merge_due_hours_and_count_them(compute_later_time()) == 0
 
 
 async def test_late_blobs_are_merged(tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ async def test_late_blobs_are_merged(tmp_path: Path) -> None:
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
         await Archive(store).store_events([build_event(number)])
-        await compaction.run(compute_later_time())
-    await compaction.run(compute_later_time())
+        await compaction.merge_due_hours_and_count_them(compute_later_time())
+    await compaction.merge_due_hours_and_count_them(compute_later_time())
     assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 7)]
     assert len(await read_contents(store)) == 1
 
@@ -208,7 +208,7 @@ async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
         for size in (5, 3):
             for batch in split_into_batches(events, size):
                 await Archive(store).store_events(batch)
-            await compaction.run(compute_later_time())
+            await compaction.merge_due_hours_and_count_them(compute_later_time())
             assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 11)]
 
 
@@ -219,11 +219,11 @@ async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Pa
     for number in (1, 2):
         await Archive(store).store_events([build_event(number, f"old-{number}")])
     for _ in range(2):
-        await compaction.run(compute_later_time())
+        await compaction.merge_due_hours_and_count_them(compute_later_time())
     await Archive(store).store_events([build_event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
     for _ in range(3):
         assert sorted(await read_ids(store)) == ["new-1", "old-1", "old-2"]
-        await compaction.run(compute_later_time())
+        await compaction.merge_due_hours_and_count_them(compute_later_time())
 
 
 @pytest.mark.parametrize("changes", range(8))
@@ -233,10 +233,10 @@ async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int)
         await Archive(open_folder_store(tmp_path)).store_events([build_event(number)])
     store = build_crashing_store(tmp_path, changes)
     for _ in range(2):
-        await Compaction(store, QUIET).run(compute_later_time())
+        await Compaction(store, QUIET).merge_due_hours_and_count_them(compute_later_time())
         assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
     for _ in range(2):
-        await Compaction(open_folder_store(tmp_path), QUIET).run(compute_later_time())
+        await Compaction(open_folder_store(tmp_path), QUIET).merge_due_hours_and_count_them(compute_later_time())
     assert len(await read_contents(open_folder_store(tmp_path))) == 1
     assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
 
@@ -251,7 +251,7 @@ class SweptStore(FolderBlobStore):
         if not self.swept:
             self.swept = True
             for _ in range(2):
-                await Compaction(self, QUIET).run(compute_later_time())
+                await Compaction(self, QUIET).merge_due_hours_and_count_them(compute_later_time())
         await super().download_to_file(name, target)
 
 
@@ -286,11 +286,11 @@ async def test_concurrent_compactions_do_not_repeat_rows(tmp_path: Path) -> None
     stale.__class__ = StaleStore
     stale.seen = tuple([blob async for blob in store.list("")])
     await Archive(store).store_events([build_event(3)])
-    await Compaction(store, QUIET).run(compute_later_time())
-    await Compaction(stale, QUIET).run(compute_later_time())
+    await Compaction(store, QUIET).merge_due_hours_and_count_them(compute_later_time())
+    await Compaction(stale, QUIET).merge_due_hours_and_count_them(compute_later_time())
     for _ in range(4):
         assert await read_ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
-        await Compaction(store, QUIET).run(compute_later_time())
+        await Compaction(store, QUIET).merge_due_hours_and_count_them(compute_later_time())
     assert len(await read_contents(store)) == 1
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.rows == 3
+    assert hour.row_count == 3

@@ -66,7 +66,7 @@ class ArchiveMachine(RuleBasedStateMachine):
             if changes_before_crash is None
             else build_crashing_store(self._path, changes_before_crash)
         )
-        asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
+        asyncio.run(Compaction(store, QUIET).merge_due_hours_and_count_them(compute_later_time()))
 
     @invariant()
     def holds_each_message_once(self) -> None:

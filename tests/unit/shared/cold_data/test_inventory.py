@@ -28,7 +28,7 @@ async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
     await Archive(store).store_events([*batch, build_event(9, connection="press")])
     hours = await list_hours(store, "rig", NOON, NOON + 2 * HOUR)
     assert [each.hour for each in hours] == [NOON, NOON + HOUR]
-    assert [(each.rows, len(each.live), each.can_have_duplicate_rows) for each in hours] == [(1, 1, False)] * 2
+    assert [(each.row_count, len(each.live), each.can_have_duplicate_rows) for each in hours] == [(1, 1, False)] * 2
 
 
 @pytest.mark.parametrize(("second", "overlapping"), [((3, 4), False), ((2, 3), True)])
@@ -40,7 +40,7 @@ async def test_batches_with_overlapping_ranges_may_share_rows(
     await archive_events(store, 1, 2)
     await archive_events(store, *second)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert (hour.rows, hour.can_have_duplicate_rows) == (4, overlapping)
+    assert (hour.row_count, hour.can_have_duplicate_rows) == (4, overlapping)
     assert await load_hour(store, hour.folder) == hour
 
 
@@ -109,13 +109,13 @@ async def test_a_blob_that_is_replaced_during_a_read_is_listed_again(
 
     monkeypatch.setattr(store, "read_range", replace_and_read)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.rows == 2
+    assert hour.row_count == 2
 
 
 async def test_a_folder_without_blobs_is_an_hour_without_rows(tmp_path: Path) -> None:
     """A folder without blobs is read as an hour without rows; the folder's name states the hour."""
     hour = await load_hour(open_folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
-    assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
+    assert (hour.hour, hour.live, hour.row_count) == (NOON, (), 0)
 
 
 async def test_an_archive_that_changes_at_each_attempt_is_unavailable(

@@ -54,7 +54,7 @@ async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
 
 async def compact_all(store: FolderBlobStore) -> int:
     """Run the compaction and return the number of merged hours."""
-    return await Compaction(store, QUIET).run(now() + 2 * HOUR)
+    return await Compaction(store, QUIET).merge_due_hours_and_count_them(now() + 2 * HOUR)
 
 
 async def test_hundreds_of_longest_messages_are_read_and_merged(
@@ -77,7 +77,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest_row_size == max(length for _, length in expected) + len('{}["hall"]')
+    assert hour.longest_row_bytes == max(length for _, length in expected) + len('{}["hall"]')
     assert await read_lengths(store) == expected
 
 
@@ -114,12 +114,12 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
         unsaid = said[: said.rindex(",")] + "]"
         pq.write_table(table.replace_schema_metadata({"oi": unsaid}), tmp_path / "cold" / name)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest_row_size is None
+    assert hour.longest_row_bytes is None
     assert await read_lengths(store) == expected
     assert await compact_all(store) == 1
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest_row_size is not None
-    assert hour.longest_row_size > LENGTH
+    assert hour.longest_row_bytes is not None
+    assert hour.longest_row_bytes > LENGTH
     assert await read_lengths(store) == expected
 
 

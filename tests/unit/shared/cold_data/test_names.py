@@ -7,17 +7,17 @@ import pytest
 
 from shared.cold_data.names import (
     SequenceRange,
-    build_batch_name,
-    build_batch_name_after_hub_reset,
+    build_batch_blob_name,
+    build_batch_blob_name_after_hub_reset,
     build_connection_folder,
     build_hour_folder,
-    build_merged_name,
+    build_merged_blob_name,
     floor_to_hour,
-    folder_from_name,
-    hour_from_name,
+    folder_from_blob_name,
+    hour_from_blob_name,
     is_merged_blob,
     iterate_blob_prefixes,
-    sequence_range_from_name,
+    sequence_range_from_blob_name,
 )
 
 HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -27,9 +27,9 @@ def test_an_hour_is_parsed_from_its_folder_name() -> None:
     """An hour is parsed back from its folder name; the names sort by time."""
     for hour in (HOUR, datetime(7, 1, 2, 3, tzinfo=UTC)):
         name = build_hour_folder("rig", hour) + "x.parquet"
-        assert hour_from_name(name) == hour
-        assert folder_from_name(name) == build_hour_folder("rig", hour)
-    assert hour_from_name("impulses/rig/") is None
+        assert hour_from_blob_name(name) == hour
+        assert folder_from_blob_name(name) == build_hour_folder("rig", hour)
+    assert hour_from_blob_name("impulses/rig/") is None
 
 
 def test_the_hour_of_a_time_is_in_utc() -> None:
@@ -50,19 +50,27 @@ def test_each_lookup_has_a_separate_folder(connection: str) -> None:
 def test_a_range_of_sequence_numbers_is_parsed_from_a_blob_name() -> None:
     """The range of sequence numbers is parsed from a blob's name, also after a hub reset."""
     run = SequenceRange("3", 7, 12)
-    name = build_batch_name(run)
-    assert sequence_range_from_name(name) == sequence_range_from_name(build_batch_name_after_hub_reset(name, 5)) == run
-    assert name < build_batch_name(SequenceRange("3", 100, 101))
+    name = build_batch_blob_name(run)
+    assert (
+        sequence_range_from_blob_name(name)
+        == sequence_range_from_blob_name(build_batch_blob_name_after_hub_reset(name, 5))
+        == run
+    )
+    assert name < build_batch_blob_name(SequenceRange("3", 100, 101))
 
 
 def test_a_merged_blob_sorts_after_its_sources() -> None:
     """The name of a merged blob does not depend on the order of its sources, and sorts after their names."""
-    sources = [build_batch_name(SequenceRange("0", number, number)) for number in range(3)]
-    merged = build_merged_name(sources)
-    again = build_merged_name([merged, sources[0]])
-    assert merged == build_merged_name(sources[::-1])
+    sources = [build_batch_blob_name(SequenceRange("0", number, number)) for number in range(3)]
+    merged = build_merged_blob_name(sources)
+    again = build_merged_blob_name([merged, sources[0]])
+    assert merged == build_merged_blob_name(sources[::-1])
     assert all(earlier < later for earlier, later in pairwise([*sources, merged, again]))
-    assert (is_merged_blob(merged), is_merged_blob(sources[0]), sequence_range_from_name(merged)) == (True, False, None)
+    assert (is_merged_blob(merged), is_merged_blob(sources[0]), sequence_range_from_blob_name(merged)) == (
+        True,
+        False,
+        None,
+    )
 
 
 @pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])

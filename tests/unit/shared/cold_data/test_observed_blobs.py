@@ -21,7 +21,7 @@ async def test_each_call_reaches_the_wrapped_blob_store(tmp_path: Path) -> None:
     await store.delete(["a/1"])
     with pytest.raises(FileNotFoundError):
         await store.read("a/1")
-    await store.check()
+    await store.require_available()
     await store.close()
 
 

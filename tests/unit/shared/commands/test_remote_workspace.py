@@ -142,9 +142,9 @@ def test_a_reply_that_is_not_the_services_is_reported(token: bytes, content: byt
         thread.start()
         workspace = RemoteWorkspace(f"http://127.0.0.1:{server.server_port}", "key")
         with pytest.raises(WorkspaceError, match="check `--url`"):
-            workspace.plan(b"", Path("w.yaml"))
+            workspace.request_plan(b"", Path("w.yaml"))
         with pytest.raises(WorkspaceError, match="check `--url`"):
-            workspace.apply(b"", Path("w.yaml"), "tag")
+            workspace.apply_document_and_return_plan(b"", Path("w.yaml"), "tag")
         server.shutdown()
         thread.join()
 
@@ -158,7 +158,7 @@ def test_a_connection_that_ends_early_leaves_the_outcome_open(content: bytes) ->
         thread.start()
         workspace = RemoteWorkspace(f"http://127.0.0.1:{server.server_port}", "key")
         with pytest.raises(WorkspaceError, match="may have been executed"):
-            workspace.apply(b"", Path("w.yaml"), "tag")
+            workspace.apply_document_and_return_plan(b"", Path("w.yaml"), "tag")
         server.shutdown()
         thread.join()
 
@@ -173,7 +173,7 @@ def test_the_api_key_is_sent_to_no_proxy_over_http(monkeypatch: pytest.MonkeyPat
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         workspace = RemoteWorkspace(f"HTTP://127.0.0.1:{server.server_port}", "key")
-        assert workspace.export("application/json") == _TOKEN
+        assert workspace.export_document("application/json") == _TOKEN
         server.shutdown()
         thread.join()
 

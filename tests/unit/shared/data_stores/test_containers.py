@@ -107,5 +107,5 @@ async def test_the_record_of_a_container_that_was_not_created_can_be_deleted(sto
     containers = open_containers(stores, account)
     account.error = build_container_outcome_unknown_error()
     assert await get_error_code(containers) == "CONTAINER_OUTCOME_UNKNOWN"
-    await containers.delete_record(ADMIN, "orders", "batches")
+    await containers.delete_container_record(ADMIN, "orders", "batches")
     assert await list_containers(containers) == []

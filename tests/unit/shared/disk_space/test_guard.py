@@ -45,7 +45,7 @@ class MovableDisk:
 )
 async def test_a_disk_is_full_below_the_reserve(total: int, free: int, reserve: int | None, state: DiskState) -> None:
     """A disk is full below the reserve of free space, and nearly full below twice the reserve."""
-    assert await DiskGuard(MovableDisk(total, free), reserve).read_state() is state
+    assert await DiskGuard(MovableDisk(total, free), reserve).read_disk_state() is state
 
 
 async def test_new_data_is_rejected_until_space_is_free() -> None:
@@ -53,12 +53,12 @@ async def test_new_data_is_rejected_until_space_is_free() -> None:
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     with pytest.raises(WorkspaceError) as caught:
-        await guard.require_space()
+        await guard.require_disk_space()
     assert (caught.value.kind, caught.value.code) == (Kind.STORAGE_FULL, "STORAGE_FULL")
     assert caught.value.members == {"retryAfter": 60}
     disk.usage = DiskUsage(500 * GB, 400 * GB)
     time.advance(CACHE_SECONDS)
-    await guard.require_space()
+    await guard.require_disk_space()
 
 
 async def test_the_disk_usage_is_read_once_a_second() -> None:
@@ -66,10 +66,10 @@ async def test_the_disk_usage_is_read_once_a_second() -> None:
     time, disk = VirtualTime(), MovableDisk(500 * GB, 400 * GB)
     guard = DiskGuard(disk, runtime=time.runtime)
     for _ in range(10):
-        await guard.require_space()
+        await guard.require_disk_space()
     assert disk.reads == 1
     time.advance(CACHE_SECONDS)
-    await guard.require_space()
+    await guard.require_disk_space()
     assert disk.reads == 2
 
 
@@ -77,14 +77,14 @@ async def test_the_last_state_stays_if_the_disk_usage_cannot_be_read() -> None:
     """If the disk usage cannot be read, the last known state is returned, because stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
-    assert await guard.read_state() is DiskState.FULL
+    assert await guard.read_disk_state() is DiskState.FULL
     disk.usage = OSError("stale file handle")
     time.advance(CACHE_SECONDS)
-    assert await guard.read_state() is DiskState.FULL
+    assert await guard.read_disk_state() is DiskState.FULL
 
 
 async def test_stores_without_a_limit_are_never_full() -> None:
     """Stores without a limit accept everything."""
     disk = MovableDisk(0, 0)
     disk.usage = None
-    assert await DiskGuard(disk, 10 * GB).read_state() is DiskState.OK
+    assert await DiskGuard(disk, 10 * GB).read_disk_state() is DiskState.OK

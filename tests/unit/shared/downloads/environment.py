@@ -87,9 +87,9 @@ class FakeArchiveProgress:
 
     are_settled = True
 
-    async def wait_until_archived(self, seconds: float) -> bool:
+    async def wait_until_archived(self, timeout_seconds: float) -> bool:
         """Return whether the archive is complete, as the test has set."""
-        assert seconds > 0
+        assert timeout_seconds > 0
         return self.are_settled
 
 
@@ -116,7 +116,7 @@ class Environment:
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
         """Plan a job; return the parts to be converted next."""
-        numbers = await self.work.plan_next_parts(job_id)
+        numbers = await self.work.plan_next_part_numbers_unless_busy(job_id)
         assert numbers is not None
         return list(numbers)
 
@@ -137,9 +137,9 @@ class Environment:
 
     async def run(self, job_id: str = "j1") -> Job:
         """Run all steps of a job in the order of the orchestration."""
-        while numbers := await self.work.plan_next_parts(job_id):
+        while numbers := await self.work.plan_next_part_numbers_unless_busy(job_id):
             for number in numbers:
-                await self.work.convert_part(job_id, number)
+                await self.work.convert_part_unless_busy(job_id, number)
         await self.work.complete_job(job_id)
         return await self.load_job(job_id)
 

@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shared.downloads import conversion
-from shared.downloads.conversion import build_column_names, write_csv, write_jsonl, write_parquet
-from shared.downloads.flattening import extract_values_one_by_one, find_leaf_paths_one_by_one
+from shared.downloads.conversion import build_csv_columns, write_csv, write_jsonl, write_parquet
+from shared.downloads.flattening import find_leaf_paths_one_by_one, try_extract_values_one_by_one
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
@@ -119,7 +119,7 @@ def test_csv_rows_have_every_payload_leaf_in_its_column(output_folder: Path, pay
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == sorted(header[4:])
     assert len(set(header)) == len(header)
-    paths = [path for _, path in build_column_names(leaves)]
+    paths = [path for _, path in build_csv_columns(leaves)]
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
         instant = format_rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
@@ -274,7 +274,7 @@ def test_a_part_has_the_columns_of_the_other_parts(tmp_path: Path) -> None:
 
 def test_colliding_column_names_get_a_prefix() -> None:
     """The name of a column gets a prefix if it equals a fixed column or the name of another path."""
-    found = build_column_names({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
+    found = build_csv_columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
     assert found == [
         ("a.b", ("a", "b")),
         ("connection.x", ("connection", "x")),
@@ -310,12 +310,12 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
     found = find_leaf_paths_one_by_one(texts)
     assert found == {path for payload in payloads for path in flatten_payload(payload)}
     paths = sorted(found)
-    rows = extract_values_one_by_one(texts, paths)
+    rows = try_extract_values_one_by_one(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
         [flatten_payload(payload).get(path, "") for path in paths] for payload in payloads
     ]
-    assert extract_values_one_by_one(texts, paths[1:]) is None or not paths
+    assert try_extract_values_one_by_one(texts, paths[1:]) is None or not paths
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Stores:
         self.calls: list[str] = []
         self.is_failing = False
 
-    async def list_expired_jobs(self, at: datetime) -> list[str]:
+    async def list_expired_job_ids(self, at: datetime) -> list[str]:
         """Return the ids of expired jobs."""
         return [job.id for job in self.jobs.values() if job.expires_at <= at]
 
@@ -85,7 +85,7 @@ def build_service(folder: Path) -> tuple[DownloadExpiry, Stores]:
 async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None:
     """The files of an expired job are deleted, then the job, and its place in the quota is released."""
     service, stores = build_service(tmp_path)
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert stores.calls == ["delete 1 blobs", "release ann old", "delete job"]
     assert (list(stores.jobs), list(stores.blobs)) == (["new"], ["new/0"])
 
@@ -95,10 +95,10 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
     service, stores = build_service(tmp_path)
     stores.is_failing = True
     with pytest.raises(ConnectionError):
-        await service.run()
+        await service.delete_expired_jobs_and_files()
     assert list(stores.jobs) == ["old", "new"]
     stores.is_failing = False
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert list(stores.jobs) == ["new"]
 
 
@@ -107,7 +107,7 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
     service, stores = build_service(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert sorted(stores.blobs) == ["fresh/0", "lost/0", "new/0"]
 
 
@@ -127,10 +127,10 @@ async def test_the_file_of_a_partly_stored_step_remains_with_its_job(tmp_path: P
     old = START - ORPHAN_AGE - timedelta(seconds=1)
     names = [build_step_blob_name("new", 3), build_step_blob_name("new", 2), build_step_blob_name("lost", 3)]
     stores.blobs |= dict.fromkeys([*names, "new/tables/000003.parquet"], old)
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert sorted(stores.blobs) == ["new/0", names[0]]
     stores.jobs["new"] = job.model_copy(update={"import_request": request.model_copy(update={"open_step": None})})
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert sorted(stores.blobs) == ["new/0"]
 
 
@@ -138,5 +138,5 @@ async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
     """Many files are deleted in several calls, because one call can delete only a limited number."""
     service, stores = build_service(tmp_path)
     stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
-    await service.run()
+    await service.delete_expired_jobs_and_files()
     assert stores.calls[:2] == [f"delete {DELETE_BATCH} blobs", "delete 1 blobs"]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from shared.downloads import flattening
 from shared.downloads.flattening import (
     Flattener,
-    extract_values_one_by_one,
     find_leaf_paths_one_by_one,
-    find_parent_objects,
+    find_parent_object_paths,
+    try_extract_values_one_by_one,
 )
 from shared.errors import WorkspaceError
 
@@ -51,8 +51,8 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
     """The engine returns texts without quotes, other values as JSON text, and null for null or missing values."""
     texts = build_json_array(payloads)
     paths = sorted(find_leaf_paths_one_by_one(texts))
-    values = flattener.extract_values(texts, paths)
-    expected = extract_values_one_by_one(texts, paths)
+    values = flattener.try_extract_values(texts, paths)
+    expected = try_extract_values_one_by_one(texts, paths)
     assert values is not None
     assert expected is not None
     assert values.to_pylist() == expected.to_pylist()
@@ -60,7 +60,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
 
 def test_values_of_the_example_payload_become_texts() -> None:
     """The values of an example payload become the documented texts."""
-    values = extract_values_one_by_one(build_json_array(PAYLOADS), PATHS)
+    values = try_extract_values_one_by_one(build_json_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
         ["1", "x", None, None],
@@ -73,8 +73,8 @@ def test_values_of_the_example_payload_become_texts() -> None:
 def test_a_payload_leaf_without_a_column_is_reported(flattener: Flattener, unknown: object) -> None:
     """If a payload has a leaf without a column, the leaf is reported, so that the part is converted again."""
     texts, paths = build_json_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
-    assert flattener.extract_values(texts, paths) is None
-    assert extract_values_one_by_one(texts, paths) is None
+    assert flattener.try_extract_values(texts, paths) is None
+    assert try_extract_values_one_by_one(texts, paths) is None
 
 
 COMPLETE = {"a": 1, "b": {"c": "x"}}
@@ -84,14 +84,14 @@ COMPLETE = {"a": 1, "b": {"c": "x"}}
 def test_a_leaf_without_a_column_is_reported_beside_complete_payloads(flattener: Flattener, unknown: object) -> None:
     """A leaf without a column is also reported if all known leaves of the payload have values."""
     texts = build_json_array([COMPLETE, {**COMPLETE, **unknown}, COMPLETE])  # type: ignore[dict-item]
-    assert flattener.extract_values(texts, [("a",), ("b", "c")]) is None
+    assert flattener.try_extract_values(texts, [("a",), ("b", "c")]) is None
 
 
 @pytest.mark.parametrize("value", [[{"z": 1}], 'a key "z": 1', '\\":', {}])
 def test_values_that_look_like_other_keys_are_no_leaves(flattener: Flattener, value: object) -> None:
     """Keys within arrays, and strings that look like keys, are no leaves, so they need no column."""
     texts = build_json_array([COMPLETE, {**COMPLETE, "a": value}])
-    values = flattener.extract_values(texts, [("a",), ("b", "c")])
+    values = flattener.try_extract_values(texts, [("a",), ("b", "c")])
     assert values is not None
     assert values.to_pylist()[1][0] == (value if isinstance(value, str) else orjson.dumps(value).decode())
 
@@ -110,8 +110,8 @@ def test_engine_and_parser_agree_on_any_payloads(payloads: list[object], known: 
     texts = build_json_array(payloads)
     paths = sorted(find_leaf_paths_one_by_one(texts.slice(0, known)))
     with Flattener() as flattener:
-        values = flattener.extract_values(texts, paths)
-    expected = extract_values_one_by_one(texts, paths)
+        values = flattener.try_extract_values(texts, paths)
+    expected = try_extract_values_one_by_one(texts, paths)
     assert (values and values.to_pylist()) == (expected and expected.to_pylist())
 
 
@@ -126,4 +126,4 @@ def test_more_columns_than_the_limit_are_rejected(flattener: Flattener, monkeypa
 
 def test_parents_are_all_objects_that_contain_a_path() -> None:
     """The parents of a path are all objects that contain it, including the root."""
-    assert find_parent_objects([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}
+    assert find_parent_object_paths([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}

@@ -69,7 +69,7 @@ async def test_an_ended_job_frees_its_place_in_the_quota(environment_factory: En
                 environment.quota,
                 environment.scratch,
                 runtime=Runtime(now=lambda: later),
-            ).run()
+            ).delete_expired_jobs_and_files()
     assert await list_active_jobs(environment) == []
     await start_download(environment)
 
@@ -145,9 +145,9 @@ async def test_a_download_fails_at_the_part_over_the_byte_quota(
     second = await start_download(environment)
     numbers = await environment.plan_parts(second.id)
     assert len(numbers) == 3
-    await environment.work.convert_part(second.id, numbers[0])
+    await environment.work.convert_part_unless_busy(second.id, numbers[0])
     assert (await environment.load_job(second.id)).is_unfinished
-    await environment.work.convert_part(second.id, numbers[1])
+    await environment.work.convert_part_unless_busy(second.id, numbers[1])
     assert (await environment.load_job(second.id)).status is JobStatus.FAILED
 
 
@@ -168,7 +168,7 @@ async def test_job_of_another_principal_runs_next(
         return await convert(job, number, part)  # type: ignore[arg-type]
 
     monkeypatch.setattr(environment.work, "_create_and_upload_files", record_part)
-    done = await asyncio.gather(*(environment.work.convert_part(job.id, 0) for job in (*busy, small)))
+    done = await asyncio.gather(*(environment.work.convert_part_unless_busy(job.id, 0) for job in (*busy, small)))
     assert done == [True, True, True, True, False, True]
     assert order.index("other@t") == 1
 
@@ -180,8 +180,8 @@ async def test_one_job_per_principal_is_planned_at_a_time(
     environment = environment_factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 
-    async def wait_until_archived(seconds: float) -> bool:
-        assert seconds
+    async def wait_until_archived(timeout_seconds: float) -> bool:
+        assert timeout_seconds
         waiting.set()
         await gate.wait()
         return True
@@ -192,9 +192,9 @@ async def test_one_job_per_principal_is_planned_at_a_time(
         await start_download(environment),
         await start_download(environment, owner="other@t"),
     )
-    planning = asyncio.create_task(environment.work.plan_next_parts(first.id))
+    planning = asyncio.create_task(environment.work.plan_next_part_numbers_unless_busy(first.id))
     await waiting.wait()
-    assert await environment.work.plan_next_parts(second.id) is None
-    others = asyncio.create_task(environment.work.plan_next_parts(other.id))
+    assert await environment.work.plan_next_part_numbers_unless_busy(second.id) is None
+    others = asyncio.create_task(environment.work.plan_next_part_numbers_unless_busy(other.id))
     gate.set()
     assert (await planning, await others) == ([0], [0])

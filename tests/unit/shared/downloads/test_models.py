@@ -68,17 +68,17 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
 def test_planning_a_job_again_keeps_its_converted_parts() -> None:
     """If a job is planned again, its parts that are already converted stay converted."""
     planned = build_planned_job()
-    assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
+    assert (planned.status, planned.list_pending_part_numbers()) == (JobStatus.RUNNING, [0, 1])
     assert planned.add_parts(()) is planned
-    assert build_job().add_parts((), complete=True).complete_up_to == AT
+    assert build_job().add_parts((), is_archive_complete=True).complete_up_to == AT
 
 
 def test_a_connection_is_done_after_all_its_parts() -> None:
     """A connection is done when all its parts are converted."""
     half = build_planned_job().complete_part(0, (FILE, FILE), frozenset({("x",)}))
-    assert (half.rows, half.stored_bytes, half.connections_done) == (6, 200, 1)
+    assert (half.row_count, half.stored_bytes, half.converted_connection_count) == (6, 200, 1)
     assert half.list_files() == [("a", FILE), ("a", FILE)]
-    assert half.list_pending_parts() == [1]
+    assert half.list_pending_part_numbers() == [1]
 
 
 def test_parts_without_a_new_column_are_converted_again() -> None:
@@ -89,7 +89,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
         made = job.model_copy(update={"format": file_format}).add_parts(parts)
         made = made.complete_part(0, (FILE,), frozenset({("x",)}))
         made = made.complete_part(1, (FILE,), frozenset({("x",), ("y",)}))
-        assert made.list_pending_parts() == pending
+        assert made.list_pending_part_numbers() == pending
 
 
 def test_a_part_that_needs_no_conversion_keeps_its_files() -> None:

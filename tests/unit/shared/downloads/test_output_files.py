@@ -27,7 +27,7 @@ def test_a_new_file_begins_at_the_limit(tmp_path: Path) -> None:
     """Each file begins with the header; a row over the limit is alone in a file."""
     files = RollingFiles(tmp_path, write_header, limit=8)
     write_rows(files, b"aaa", b"bbb", b"ccc", b"d" * 20, b"e")
-    found = files.close()
+    found = files.close_and_list_files()
     assert [one.path.read_bytes() for one in found] == [b"h\naaabbb", b"h\nccc", b"h\n" + b"d" * 20, b"h\ne"]
     assert [(one.rows, one.size) for one in found] == [(2, 8), (1, 5), (1, 22), (1, 3)]
     assert [one.sha256 for one in found] == [hashlib.sha256(one.path.read_bytes()).hexdigest() for one in found]
@@ -35,7 +35,7 @@ def test_a_new_file_begins_at_the_limit(tmp_path: Path) -> None:
 
 def test_an_empty_download_has_a_header(tmp_path: Path) -> None:
     """A download without rows has one file with only the header."""
-    [empty] = RollingFiles(tmp_path, write_header).close()
+    [empty] = RollingFiles(tmp_path, write_header).close_and_list_files()
     assert (empty.path.read_bytes(), empty.rows) == (b"h\n", 0)
 
 
@@ -58,7 +58,7 @@ def test_parquet_files_have_all_columns(tmp_path: Path) -> None:
     files = ParquetFiles("rig", tmp_path, 10**6)
     files.append(batch)
     files.append(batch)
-    [written] = files.close()
+    [written] = files.close_and_list_files()
     table = pq.read_table(written.path)
     assert (written.rows, table.schema.names) == (2, SCHEMA.names)
     assert table.to_pylist()[0] == {

@@ -10,7 +10,7 @@ from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
-from shared.downloads.service import DownloadService, is_pending_too_long, list_file_names, may_have_stopped
+from shared.downloads.service import DownloadService, can_have_stopped, is_pending_too_long, list_download_file_names
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
@@ -200,7 +200,7 @@ async def test_an_old_unfinished_job_is_started_again(
 ) -> None:
     """A running job is started again after five minutes, because its work may have ended without it."""
     job = await download_environment.store_job(status=status)
-    assert may_have_stopped(job, START, START + timedelta(seconds=seconds)) is expected
+    assert can_have_stopped(job, START, START + timedelta(seconds=seconds)) is expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(-31, True), (-30, False), (0, False), (30, False), (31, True)])
@@ -238,8 +238,8 @@ async def test_job_can_be_cancelled_once(download_environment: Environment) -> N
     started = await build_service(download_environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     )
-    await download_environment.work.plan_next_parts(started.id)
-    await download_environment.work.convert_part(started.id, 0)
+    await download_environment.work.plan_next_part_numbers_unless_busy(started.id)
+    await download_environment.work.convert_part_unless_busy(started.id, 0)
     assert download_environment.list_files()
     with pytest.raises(WorkspaceError):
         await build_service(download_environment).cancel(build_caller("viewer@t"), started.id, runner)
@@ -256,8 +256,8 @@ async def test_a_repeated_cancellation_deletes_remaining_files(download_environm
     """If a cancellation ended before it deleted the files, repeating it deletes them."""
     service, runner, editor = build_service(download_environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
-    await download_environment.work.plan_next_parts(started.id)
-    await download_environment.work.convert_part(started.id, 0)
+    await download_environment.work.plan_next_part_numbers_unless_busy(started.id)
+    await download_environment.work.convert_part_unless_busy(started.id, 0)
     await download_environment.jobs.change(started.id, Job.cancel)
     assert download_environment.list_files()
     with pytest.raises(WorkspaceError, match="cancelled"):
@@ -268,14 +268,14 @@ async def test_a_repeated_cancellation_deletes_remaining_files(download_environm
 async def test_a_surface_download_contains_only_its_connections(download_environment: Environment) -> None:
     """The download of a surface contains only the surface's connections."""
     told = build_service(download_environment)
-    assert await told.select_connection("press") == ("press",)
+    assert await told.select_one_connection("press") == ("press",)
     assert (
         await told.select_surface_connections("hall")
         == await told.select_surface_connections("hall", "pump")
         == ("pump",)
     )
     for refused, code in (
-        (told.select_connection("x"), "CONNECTION_NOT_FOUND"),
+        (told.select_one_connection("x"), "CONNECTION_NOT_FOUND"),
         (told.select_surface_connections("x"), "SURFACE_NOT_FOUND"),
         (told.select_surface_connections("hall", "press"), "CONNECTION_NOT_FOUND"),
     ):
@@ -323,7 +323,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
         status=JobStatus.COMPLETED,
         parts=parts,
     )
-    assert list_file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]
+    assert list_download_file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]
 
 
 async def store_import(environment: Environment, *, started_at: datetime | None, open_step: int | None = None) -> Job:
@@ -372,5 +372,5 @@ async def test_the_work_of_an_ended_import_with_a_partly_stored_step_is_started_
     """The work of an ended import that must still complete a step is started again after five minutes."""
     job = await store_import(download_environment, started_at=START, open_step=0)
     ended = job.model_copy(update={"status": JobStatus.FAILED})
-    assert not may_have_stopped(ended, START, START + timedelta(seconds=300))
-    assert may_have_stopped(ended, START, START + timedelta(seconds=301))
+    assert not can_have_stopped(ended, START, START + timedelta(seconds=300))
+    assert can_have_stopped(ended, START, START + timedelta(seconds=301))

@@ -56,7 +56,7 @@ async def test_every_connection_has_a_file(environment_factory: EnvironmentFacto
     environment = environment_factory.make()
     await environment.store_job(form=DownloadFormat.JSONL)
     job = await environment.run()
-    assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
+    assert (job.status, job.row_count, job.converted_connection_count, job.error) == (JobStatus.COMPLETED, 30, 2, None)
     for connection in ("press", "pump"):
         [path] = read_contents(environment, job, connection)
         rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -71,7 +71,7 @@ async def test_a_range_includes_its_start_and_excludes_its_end(environment_facto
     """The range of a download includes its start and excludes its end."""
     environment = environment_factory.make()
     await environment.store_job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
-    assert (await environment.run()).rows == 2 * (4 + 2)
+    assert (await environment.run()).row_count == 2 * (4 + 2)
 
 
 async def test_parts_of_a_connection_share_a_header(environment_factory: EnvironmentFactory, short_parts: None) -> None:
@@ -101,10 +101,10 @@ async def test_download_steps_can_be_repeated(
     numbers = await environment.plan_parts()
     assert list(numbers) == list(await environment.plan_parts())
     for number in numbers:
-        await environment.work.convert_part("j1", number)
+        await environment.work.convert_part_unless_busy("j1", number)
     before, files = await environment.load_job(), environment.list_files()
     for number in reversed(numbers):
-        await environment.work.convert_part("j1", number)
+        await environment.work.convert_part_unless_busy("j1", number)
     assert (await environment.load_job(), environment.list_files()) == (before, files)
     await environment.work.complete_job("j1")
     await environment.work.fail_job("j1")
@@ -116,7 +116,7 @@ async def test_a_download_of_an_empty_range_completes(environment_factory: Envir
     environment = environment_factory.make(FakeArchive(per_hour=0))
     await environment.store_job()
     job = await environment.run()
-    assert (job.status, job.rows, len(job.list_files())) == (JobStatus.COMPLETED, 0, 2)
+    assert (job.status, job.row_count, len(job.list_files())) == (JobStatus.COMPLETED, 0, 2)
 
 
 async def test_an_archive_outage_is_raised_so_that_the_step_is_retried(environment_factory: EnvironmentFactory) -> None:
@@ -127,7 +127,7 @@ async def test_an_archive_outage_is_raised_so_that_the_step_is_retried(environme
     archive.down = True
     await environment.plan_parts()
     with pytest.raises(WorkspaceError, match="down"):
-        await environment.work.convert_part("j1", 0)
+        await environment.work.convert_part_unless_busy("j1", 0)
     assert (await environment.load_job()).status is JobStatus.RUNNING
     archive.down = False
     assert (await environment.run()).status is JobStatus.COMPLETED
@@ -139,7 +139,7 @@ async def test_failed_job_has_no_files(environment_factory: EnvironmentFactory) 
     environment = environment_factory.make()
     await environment.store_job()
     await environment.plan_parts()
-    await environment.work.convert_part("j1", 0)
+    await environment.work.convert_part_unless_busy("j1", 0)
     assert environment.list_files()
     await environment.work.fail_job("j1")
     job = await environment.load_job()
@@ -180,7 +180,7 @@ async def test_cancelled_conversion_stops_without_files(
     monkeypatch.setattr(environment.archive, "stream_rows", yield_forever)
     await environment.store_job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
-    step = asyncio.create_task(environment.work.convert_part("j1", 0))
+    step = asyncio.create_task(environment.work.convert_part_unless_busy("j1", 0))
     await begun.wait()
     go_on.set()
     await environment.jobs.change("j1", Job.cancel)
@@ -205,7 +205,7 @@ async def test_files_uploaded_during_cancellation_are_deleted(
         return done
 
     monkeypatch.setattr(conversion, "write_files", write_then_cancel)
-    await environment.work.convert_part("j1", 0)
+    await environment.work.convert_part_unless_busy("j1", 0)
     assert environment.list_files() == []
 
 
@@ -229,8 +229,8 @@ async def test_a_repeated_step_of_a_cancelled_job_releases_its_quota(
     with monkeypatch.context() as outage:
         outage.setattr(environment.blobs, "delete", fail)
         with pytest.raises(WorkspaceError, match="1 files"):
-            await environment.work.convert_part("j1", first)
-    await environment.work.convert_part("j1", first)
+            await environment.work.convert_part_unless_busy("j1", first)
+    await environment.work.convert_part_unless_busy("j1", first)
     assert environment.list_files() == []
     assert await environment.places.list_reservations("editor@t", Purpose.JOBS) == []
 
@@ -247,14 +247,14 @@ async def test_a_slow_process_leaves_the_files_of_a_faster_one(
     slow, fast = environment_factory.make(), environment_factory.make()
     await slow.store_job(form=DownloadFormat.PARQUET)
     first, second = await slow.plan_parts()
-    await slow.work.convert_part("j1", second)
+    await slow.work.convert_part_unless_busy("j1", second)
     loop = asyncio.get_running_loop()
     write = conversion.write_files
 
     async def overtake() -> None:
         monkeypatch.setattr(conversion, "write_files", write)
         fast.archive.per_hour += 1
-        await fast.work.convert_part("j1", first)
+        await fast.work.convert_part_unless_busy("j1", first)
         if ending is JobStatus.COMPLETED:
             await fast.work.complete_job("j1")
 
@@ -266,9 +266,9 @@ async def test_a_slow_process_leaves_the_files_of_a_faster_one(
         return written
 
     monkeypatch.setattr(conversion, "write_files", write_slowly)
-    await slow.work.convert_part("j1", first)
+    await slow.work.convert_part_unless_busy("j1", first)
     job = await slow.load_job()
-    assert (job.status, job.rows) == (ending, 18 + 15)
+    assert (job.status, job.row_count) == (ending, 18 + 15)
     assert slow.list_files() == sorted(file.blob for _, file in job.list_files())
     for _, file in job.list_files():
         assert hashlib.sha256((slow.folder / file.blob).read_bytes()).hexdigest() == file.sha256
@@ -282,9 +282,9 @@ async def test_a_converted_part_is_not_converted_again(
     environment = environment_factory.make()
     await environment.store_job(form=form)
     [first, _] = await environment.plan_parts()
-    await environment.work.convert_part("j1", first)
+    await environment.work.convert_part_unless_busy("j1", first)
     reads = environment.archive.reads
-    await environment.work.convert_part("j1", first)
+    await environment.work.convert_part_unless_busy("j1", first)
     assert environment.archive.reads == reads
 
 
@@ -298,7 +298,7 @@ async def test_replaced_and_abandoned_files_are_deleted(
     await environment.store_job()
     while numbers := await environment.plan_parts():
         for number in numbers:
-            await environment.work.convert_part("j1", number)
+            await environment.work.convert_part_unless_busy("j1", number)
         job = await environment.load_job()
         assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
     abandoned = tmp_path / "abandoned"
@@ -322,7 +322,7 @@ async def test_expired_jobs_are_deleted_with_their_files(environment_factory: En
         environment.quota,
         environment.scratch,
         runtime=Runtime(now=lambda: START + timedelta(days=1)),
-    ).run()
+    ).delete_expired_jobs_and_files()
     assert await environment.jobs.find_job("old") is None
     job = await environment.load_job("young")
     assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
@@ -342,7 +342,7 @@ async def test_orphan_files_are_deleted(environment_factory: EnvironmentFactory,
         environment.quota,
         environment.scratch,
         runtime=Runtime(now=lambda: written_at + timedelta(hours=1)),
-    ).run()
+    ).delete_expired_jobs_and_files()
     assert environment.list_files() == ["lost/pump/0.csv"]
     await DownloadExpiry(
         environment.jobs,
@@ -350,7 +350,7 @@ async def test_orphan_files_are_deleted(environment_factory: EnvironmentFactory,
         environment.quota,
         environment.scratch,
         runtime=Runtime(now=lambda: written_at + timedelta(hours=50)),
-    ).run()
+    ).delete_expired_jobs_and_files()
     assert (environment.list_files(), list(environment.scratch.iterdir())) == ([], [])
 
 
@@ -360,7 +360,7 @@ async def test_out_of_memory_fails_the_job_immediately(environment_factory: Envi
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await environment.store_job(form=DownloadFormat.PARQUET)
     [first, *_] = await environment.plan_parts()
-    await environment.work.convert_part("j1", first)
+    await environment.work.convert_part_unless_busy("j1", first)
     job = await environment.load_job()
     assert job.status is JobStatus.FAILED
     assert "shorter range" in (job.error or "")

@@ -12,12 +12,12 @@ from graphql.language import Visitor, visit
 from hypothesis import given, settings
 from hypothesis_graphql import queries
 
-from bench.graphql_list import CALLER, CountingStores, build_catalog, build_service
+from bench.graphql_list import CALLER, CountingStores, build_catalog, build_graphql_service
 from shared.graphql_api import document_cache
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument, remove_repeated_selections
 from tests.random_examples import scale_examples
 
-SCHEMA: GraphQLSchema = build_service(CountingStores(build_catalog(1, 1))).schema
+SCHEMA: GraphQLSchema = build_graphql_service(CountingStores(build_catalog(1, 1))).schema
 OVERLAPPING = "{" + " ".join(f"...F{n}" for n in range(400)) + "}"
 FRAGMENTS = " ".join(f"fragment F{n} on Query {{ workspace {{ id }} }}" for n in range(400))
 
@@ -46,7 +46,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
     many = DocumentCache(SCHEMA).load_in_current_thread("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
-    service = build_service(CountingStores(build_catalog(1, 1)))
+    service = build_graphql_service(CountingStores(build_catalog(1, 1)))
     answer = asyncio.run(service.run(CALLER, "{" + " workspace { id name }" * 800 + "}", {}, None))
     assert answer.body == {"data": {"workspace": {"id": "plant-t", "name": "Plant"}}}
 
@@ -79,9 +79,9 @@ async def test_merged_document_has_the_same_result(selections: str, expected: di
     """Merging a document does not change its result, also with directives and fragments."""
     fragment = " fragment F on Query { workspace { name name } }" if "...F" in selections else ""
     text = f"{{ {selections} }}{fragment}"
-    service = build_service(CountingStores(build_catalog(1, 1)))
+    service = build_graphql_service(CountingStores(build_catalog(1, 1)))
     assert (await service.run(CALLER, text, {}, None)).body == {"data": expected}
-    plain = execute(SCHEMA, parse(text), context_value=await service.build_context(CALLER, states=False))
+    plain = execute(SCHEMA, parse(text), context_value=await service.build_context(CALLER, loads_states=False))
     assert (await plain if asyncio.iscoroutine(plain) else plain).data == expected  # type: ignore[union-attr]
 
 

@@ -12,7 +12,7 @@ from shared.graphql_api.limits import (
     MAX_TYPES,
     count_fields_of_item,
     estimate_result_fields,
-    find_exceeded_limit_error,
+    find_exceeded_limit_message,
 )
 
 
@@ -20,7 +20,7 @@ def get_exceeded_limit(text: str, **variables: object) -> str | None:
     """Return the limit that the first operation of a document exceeds."""
     document = parse(text)
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
-    return find_exceeded_limit_error(document, operation, variables)
+    return find_exceeded_limit_message(document, operation, variables)
 
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))

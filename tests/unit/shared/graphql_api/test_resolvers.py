@@ -67,7 +67,7 @@ async def test_invalid_query_does_not_affect_other_queries(text: str, place: lis
     """In a list of warm queries, an invalid query has an error instead of columns; the valid queries have columns."""
     stores = CountingStores(build_catalog())
     service = GraphQLService(
-        stores.current, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())
+        stores.load_catalog, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())
     )
     answer = await service.run(CALLER, text, {}, None)
     value: Any = answer.body["data"]
@@ -115,7 +115,7 @@ async def test_rows_of_a_query_are_serialised_once_if_they_are_selected(
     with CountingPool(1) as pool:
         stores: Any = CountingStores(build_catalog())
         service = GraphQLService(
-            stores.current,
+            stores.load_catalog,
             stores,
             ConnectionStatuses(()),
             cast("Any", Queries()),

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, disable_limits
+from bench.graphql_list import (
+    CALLER,
+    QUERY,
+    CountingStores,
+    build_catalog,
+    build_graphql_service,
+    disable_graphql_limits,
+)
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
@@ -25,8 +32,8 @@ async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int
     """A list of many connections needs as many store reads as a list of one."""
     for connections, surfaces in ((1, 1), (200, 10)):
         stores = CountingStores(build_catalog(connections, surfaces))
-        with disable_limits():
-            answer = await build_service(stores).run(CALLER, query, {}, None)
+        with disable_graphql_limits():
+            answer = await build_graphql_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads
 
@@ -65,7 +72,7 @@ def build_service_with(
     unused: Any = None
     source: Any = columns
     return GraphQLService(
-        stores.current, stores, ConnectionStatuses(()), unused, source, runtime=Runtime(open_pool=pools.open)
+        stores.load_catalog, stores, ConnectionStatuses(()), unused, source, runtime=Runtime(open_pool=pools.open)
     )
 
 
@@ -129,6 +136,6 @@ async def test_an_introspection_is_executed_in_a_worker_thread() -> None:
 )
 async def test_an_unclear_operation_is_rejected_with_the_reason(document: str, name: str | None, rule: str) -> None:
     """A document with several operations and no ``operationName`` is rejected, and so is an unknown operation name."""
-    answer = await build_service(CountingStores(build_catalog(1, 1))).run(CALLER, document, {}, name)
+    answer = await build_graphql_service(CountingStores(build_catalog(1, 1))).run(CALLER, document, {}, name)
     assert answer.body["errors"][0]["message"].startswith(f"operationName: the document {rule}")
     assert answer.body["errors"][0]["extensions"] == {"code": "VALIDATION_ERROR"}

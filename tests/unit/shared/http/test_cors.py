@@ -38,4 +38,4 @@ def test_only_a_known_origin_may_read_the_reply() -> None:
     assert Cors([KNOWN]).build_headers(request)["Access-Control-Allow-Origin"] == KNOWN
     assert Cors().build_headers(request) == {}
     assert Cors([KNOWN]).build_headers(build_request("GET", origin=f"{KNOWN}.evil")) == {}
-    assert (Cors([KNOWN]).depends_on_origin(), Cors().depends_on_origin()) == (True, False)
+    assert (Cors([KNOWN]).is_reply_dependent_on_origin(), Cors().is_reply_dependent_on_origin()) == (True, False)

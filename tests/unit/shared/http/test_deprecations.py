@@ -19,7 +19,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group, Operation
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
-from shared.openapi.paths import build_operation
+from shared.openapi.paths import build_operation_object
 from shared.openapi.schemas import SchemaRegistry
 
 OLD = Deprecation(date(2026, 1, 1), date(2027, 1, 1))
@@ -115,7 +115,7 @@ async def test_deprecated_operations_keep_their_links() -> None:
 def test_openapi_marks_deprecations() -> None:
     """The OpenAPI document marks deprecated operations and former names as deprecated."""
     schemas = SchemaRegistry()
-    assert build_operation(find_operation("reply_as_deprecated"), schemas)["deprecated"] is True
-    assert "deprecated" not in build_operation(find_operation("accept_renamed_field"), schemas)
+    assert build_operation_object(find_operation("reply_as_deprecated"), schemas)["deprecated"] is True
+    assert "deprecated" not in build_operation_object(find_operation("accept_renamed_field"), schemas)
     assert schemas.named["Inner"]["properties"]["from"]["deprecated"] is True
     assert "deprecated" not in schemas.named["Inner"]["properties"]["start"]

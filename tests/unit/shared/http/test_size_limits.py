@@ -16,7 +16,7 @@ from shared.http.size_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_TARGET,
-    check_request_size,
+    check_url_and_header_sizes,
     decode_body,
     reject_missing_chunked_body,
 )
@@ -35,10 +35,10 @@ def test_path_and_query_share_one_size_limit(path: str, query: str, *, is_allowe
     """Path, question mark and query of a URL together have one size limit."""
     request = Request("GET", path, query, {}, b"")
     if is_allowed:
-        check_request_size(request)
+        check_url_and_header_sizes(request)
         return
     with pytest.raises(WorkspaceError) as raised:
-        check_request_size(request)
+        check_url_and_header_sizes(request)
     assert raised.value.code == "URI_TOO_LONG"
 
 
@@ -55,10 +55,10 @@ def test_headers_are_limited_in_number_and_size(headers: dict[str, str], *, is_a
     """The number of headers and their total size, with names, values and separators, are limited."""
     request = Request("GET", "/", "", headers, b"")
     if is_allowed:
-        check_request_size(request)
+        check_url_and_header_sizes(request)
         return
     with pytest.raises(WorkspaceError) as raised:
-        check_request_size(request)
+        check_url_and_header_sizes(request)
     assert raised.value.code == "HEADERS_TOO_LARGE"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
-from shared.http.versions import CURRENT, add_version_header, check_version
+from shared.http.versions import CURRENT, add_version_header, check_api_version
 
 
 def build_request(**headers: str) -> Request:
@@ -15,14 +15,14 @@ def build_request(**headers: str) -> Request:
 @pytest.mark.parametrize("headers", [{}, {"oi-version": CURRENT}, {"oi-version": f" {CURRENT} "}])
 def test_supported_api_versions_are_accepted(headers: dict[str, str]) -> None:
     """A request with a supported API version, or without a version, is accepted."""
-    check_version(build_request(**headers))
+    check_api_version(build_request(**headers))
 
 
 @pytest.mark.parametrize("version", ["2026-11-30", "", "latest", f"{CURRENT}, {CURRENT}"])
 def test_unknown_api_versions_are_rejected(version: str) -> None:
     """The error about an unknown API version lists the supported versions."""
     with pytest.raises(WorkspaceError) as caught:
-        check_version(build_request(**{"oi-version": version}))
+        check_api_version(build_request(**{"oi-version": version}))
     assert (caught.value.kind, caught.value.code) == (Kind.INVALID, "VERSION_UNKNOWN")
     errors = [{"field": "Oi-Version", "message": f"must be a supported version: {CURRENT}"}]
     assert caught.value.members == {"errors": errors, "supported": [CURRENT]}

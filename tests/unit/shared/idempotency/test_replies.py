@@ -43,7 +43,7 @@ async def run_request(
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> bytes:
     """Run a request with a new executor, as another process does."""
-    return await IdempotentReplies(store, runtime=runtime).run_once(caller, "POST", key, request, work)
+    return await IdempotentReplies(store, runtime=runtime).run_once_and_get_reply(caller, "POST", key, request, work)
 
 
 class Worker:

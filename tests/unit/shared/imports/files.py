@@ -28,7 +28,7 @@ class MemorySource:
         return self.content[start : start + size]
 
 
-def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> RowMapper:
+def build_row_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> RowMapper:
     """Return a row mapper for the connection ``pump``; by default, the times are in the column ``time``."""
     connection = Connection.model_validate(
         {"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["d*"]}}
@@ -40,14 +40,14 @@ def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -
 
 def open_csv(content: bytes, **mapping: Any) -> CsvReader:
     """Return a reader of a CSV file with the given content."""
-    return CsvReader(MemorySource(content), build_mapper(**mapping))
+    return CsvReader(MemorySource(content), build_row_mapper(**mapping))
 
 
 def read_all_steps(reader: StepReader) -> list[StepRows]:
     """Return the results of all steps of reading a file."""
     steps: list[StepRows] = []
     position, row = 0, 1
-    while (step := reader.read(position, row)) is not None:
+    while (step := reader.read_step(position, row)) is not None:
         steps.append(step)
         position, row = step.next_position, row + step.rows
     return steps

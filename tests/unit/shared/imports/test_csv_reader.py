@@ -50,7 +50,7 @@ def test_a_row_with_an_unpaired_surrogate_is_rejected(monkeypatch: pytest.Monkey
 def test_steps_are_large_if_each_line_could_start_a_record_of_several_lines(encoding: str) -> None:
     """A step has more text than the longest record, also if each line could start a record up to the step's end."""
     reader = open_csv(("time,x\n" + 'x","y\n' * (MAX_RECORD_BYTES // 2)).encode(encoding))
-    step = reader.read(0, 1)
+    step = reader.read_step(0, 1)
     assert step is not None
     assert step.rows * 6 > MAX_RECORD_BYTES
 
@@ -145,7 +145,7 @@ def test_a_large_file_can_have_a_quote_in_a_column_name() -> None:
     text = 'time,size 5"\n' + "2026-01-05T10:00:00Z,1\n" * (csv_reader.HEAD_BYTES // 23 + 1)
     reader = open_csv(text.encode())
     assert list(reader.columns) == ["time", 'size 5"']
-    step = reader.read(0, 1, max_rows=10)
+    step = reader.read_step(0, 1, max_rows=10)
     assert step is not None
     assert len(step.messages) == 10
 
@@ -243,9 +243,9 @@ def test_steps_do_not_end_inside_a_quoted_cell(monkeypatch: pytest.MonkeyPatch) 
 def test_a_preview_ends_after_its_rows() -> None:
     """A step with a maximum number of rows ends after them, and the next step continues there."""
     reader = open_csv('time,x\n2026-01-05T10:00:00Z,"a\nb"\n2026-01-05T10:00:01Z,5"\n'.encode("utf-16"))
-    first = reader.read(0, 1, max_rows=1)
+    first = reader.read_step(0, 1, max_rows=1)
     assert first is not None
-    second = reader.read(first.next_position, 2, max_rows=1)
+    second = reader.read_step(first.next_position, 2, max_rows=1)
     assert second is not None
     assert [len(first.messages), *second.messages.column("number").to_pylist()] == [1, 2]
 
@@ -254,9 +254,9 @@ def test_a_preview_does_not_divide_lines_that_can_be_one_row_or_several_rows() -
     """A step with a maximum number of rows contains all or none of the lines that are rejected together."""
     lines = "".join(f"2026-01-05T10:00:{n:02d}Z,{cell}\n" for n, cell in enumerate(['"a', "b", 'c"', "d"]))
     reader = open_csv(f"time,x\n{lines}".encode())
-    first = reader.read(0, 1, max_rows=1)
+    first = reader.read_step(0, 1, max_rows=1)
     assert first is not None
-    second = reader.read(first.next_position, 1 + first.rows, max_rows=1)
+    second = reader.read_step(first.next_position, 1 + first.rows, max_rows=1)
     assert second is not None
     assert ([each.number for each in first.rejected], len(first.messages)) == ([1, 2, 3], 0)
     assert second.messages.column("number").to_pylist() == [4]

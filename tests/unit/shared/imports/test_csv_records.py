@@ -36,8 +36,8 @@ def read_in_steps(text: bytes, width: int | None, step_bytes: int) -> list[CsvRe
         is_last = start + size >= len(text)
         step = CsvRecords(text[start : start + size], ",", width=width, is_row=starts_with_a_digit, is_last=is_last)
         records += step
-        size = step_bytes if step.end else size + step_bytes
-        start += step.end
+        size = step_bytes if step.end_offset else size + step_bytes
+        start += step.end_offset
     return records
 
 
@@ -64,7 +64,7 @@ def test_each_line_belongs_to_one_record(text: str, width: int | None) -> None:
     records = CsvRecords(text.encode(), ",", width=width, is_row=starts_with_a_digit)
     lines = [line for record in records for line in record.text.split("\n") if line]
     assert lines == [line for line in text.split("\n") if line]
-    assert records.end == len(text)
+    assert records.end_offset == len(text)
 
 
 @given(TEXTS, st.none() | st.integers(1, 4), st.integers(20, 40))
@@ -186,14 +186,14 @@ def test_a_record_that_is_not_complete_is_left_out_before_the_end_of_the_file() 
     for text, end in ((b"a,b\nc", 4), (b'a,"x\ny"\nb,"x\n', 8), (b'5",1\na,"x\n', 5), (b"abc", 0)):
         records = CsvRecords(text, ",", is_last=False)
         assert all(record.cells for record in records)
-        assert records.end == end
+        assert records.end_offset == end
 
 
 def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
     """If a quote is not closed, only its line is invalid."""
     records = CsvRecords(b'"open\n' + b"1,2\n" * (MAX_RECORD_BYTES // 4), ",", is_last=False)
     assert [record.cells for record in records].count(None) == 1
-    assert records.end == MAX_RECORD_BYTES + 6
+    assert records.end_offset == MAX_RECORD_BYTES + 6
 
 
 def test_many_lines_that_could_start_a_record_are_read_in_linear_time() -> None:

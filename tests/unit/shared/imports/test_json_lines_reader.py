@@ -5,7 +5,7 @@ import pytest
 from shared.downloads.import_request import ImportFormat
 from shared.imports import json_lines_reader
 from shared.imports.json_lines_reader import JsonLinesReader
-from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected_rows
+from tests.unit.shared.imports.files import MemorySource, build_row_mapper, list_messages, list_rejected_rows
 
 LINES = (
     b'\xef\xbb\xbf{"time":"2026-01-05T10:00:00Z","x":{"a":null},"device":7}\r\n\n'
@@ -15,7 +15,7 @@ LINES = (
 
 def open_json_lines(content: bytes = LINES) -> JsonLinesReader:
     """Return a reader of NDJSON content."""
-    return JsonLinesReader(MemorySource(content), build_mapper(ImportFormat.NDJSON, device="device"))
+    return JsonLinesReader(MemorySource(content), build_row_mapper(ImportFormat.NDJSON, device="device"))
 
 
 @pytest.mark.parametrize("size", [1024, 70])

@@ -18,7 +18,7 @@ from shared.imports.row_mapping import FileRejectedError
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from tests.unit.shared.imports.files import (
     MemorySource,
-    build_mapper,
+    build_row_mapper,
     list_messages,
     list_rejected_rows,
     read_all_steps,
@@ -42,7 +42,7 @@ def build_file(**changed: Any) -> bytes:
 
 def open_file(content: bytes, **mapping: Any) -> ParquetReader:
     """Return a reader of a Parquet file with the given content."""
-    return ParquetReader(MemorySource(content), build_mapper(ImportFormat.PARQUET, **mapping))
+    return ParquetReader(MemorySource(content), build_row_mapper(ImportFormat.PARQUET, **mapping))
 
 
 @pytest.mark.parametrize("size", [100, 3, 1])
@@ -55,7 +55,7 @@ def test_rows_become_messages_in_steps_of_any_size(monkeypatch: pytest.MonkeyPat
         '{"state":"off","nested":{"a":[1]}}',
     ]
     assert [each["number"] for each in messages] == list(range(1, 11))
-    continued = open_file(build_file()).read(7, 8)
+    continued = open_file(build_file()).read_step(7, 8)
     assert continued is not None
     assert continued.messages.column("number")[0].as_py() == 8
 
@@ -242,7 +242,7 @@ def test_a_list_with_too_many_values_is_rejected() -> None:
     """If a column has more values per row than a message has bytes, the file is rejected before it is unpacked."""
     content = build_file(nested=pa.array([[0] * (MAX_MESSAGE_BYTES + 1)] * 10))
     with pytest.raises(FileRejectedError, match=r"Column `nested\.list\.element` has more than 262144 values per row"):
-        open_file(content).read(0, 1)
+        open_file(content).read_step(0, 1)
 
 
 def test_a_long_list_is_rejected_among_short_ones() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from shared.imports import parquet_sizes
 from shared.imports.parquet_sizes import (
-    compute_rows_per_batch,
-    list_dictionary_columns,
-    measure_row_sizes,
+    compute_max_rows_per_batch,
+    list_dictionary_column_paths,
+    measure_row_bytes,
     require_row_group_within_limits,
 )
 from shared.imports.row_mapping import FileRejectedError
@@ -48,15 +48,15 @@ def write_file(column: pa.Array, **options: Any) -> io.BytesIO:
 def test_each_text_value_and_element_counts(column: pa.Array, sizes: list[int]) -> None:
     """The size of a row is the bytes of its texts, one for each value and one for each element, also of slices."""
     batch = pa.record_batch({"v": column})
-    assert measure_row_sizes(batch) == sizes
-    assert measure_row_sizes(batch.slice(1)) == sizes[1:]
-    assert measure_row_sizes(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
+    assert measure_row_bytes(batch) == sizes
+    assert measure_row_bytes(batch.slice(1)) == sizes[1:]
+    assert measure_row_bytes(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
 
 
 @pytest.mark.parametrize("value", [[0] * 100, ["a"] * 10, [[1, 2], []], {"a": [{"b": 1}]}, "text", ""])
 def test_a_size_is_at_most_the_size_of_the_message(value: Any) -> None:
     """A row without missing values has at most the size of its message, so that no valid message is rejected."""
-    [size] = measure_row_sizes(pa.record_batch({"v": pa.array([value])}))
+    [size] = measure_row_bytes(pa.record_batch({"v": pa.array([value])}))
     assert size <= len(json.dumps({"v": value}, separators=(",", ":")))
 
 
@@ -75,7 +75,7 @@ def test_a_size_is_at_most_the_size_of_the_message(value: Any) -> None:
 def test_texts_can_stay_dictionaries(column: pa.Array, options: dict[str, Any], expected: list[str]) -> None:
     """Columns of text and bytes are read as dictionaries, if the decoder supports it for their encoding."""
     content = write_file(column, **options)
-    paths = list_dictionary_columns(pq.read_metadata(content))
+    paths = list_dictionary_column_paths(pq.read_metadata(content))
     assert paths == expected
     [batch] = pq.ParquetFile(content, read_dictionary=paths).iter_batches()
     assert batch.to_pylist() == [{"v": value} for value in column.to_pylist()]
@@ -114,8 +114,8 @@ def test_batches_of_large_values_have_few_rows(monkeypatch: pytest.MonkeyPatch) 
     wide = pq.read_metadata(write_file(pa.array([b"x" * 1008], pa.binary(1008))))
     growing = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
     repeated = pq.read_metadata(write_file(pa.array(["x" * 100_000] * 10), **growing))
-    assert compute_rows_per_batch(narrow, 0) == 64 * 1024**2 // 16
-    assert compute_rows_per_batch(wide, 0) == 64 * 1024
-    assert compute_rows_per_batch(repeated, 0) < 700
+    assert compute_max_rows_per_batch(narrow, 0) == 64 * 1024**2 // 16
+    assert compute_max_rows_per_batch(wide, 0) == 64 * 1024
+    assert compute_max_rows_per_batch(repeated, 0) < 700
     monkeypatch.setattr(parquet_sizes, "_BATCH_BYTES", 1)
-    assert compute_rows_per_batch(repeated, 0) == 1
+    assert compute_max_rows_per_batch(repeated, 0) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
-from shared.downloads.expiry import build_upload_name
+from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
@@ -30,7 +30,7 @@ async def build_preview(
 ) -> dict[str, Any]:
     """Return the preview of a file with the given header and rows."""
     blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
-    await blobs.create_if_missing(build_upload_name("a1"), "\n".join((header, *rows)).encode())
+    await blobs.create_if_missing(build_upload_blob_name("a1"), "\n".join((header, *rows)).encode())
     request = ImportRequest(
         format=form, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
     )

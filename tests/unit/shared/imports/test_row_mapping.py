@@ -12,27 +12,27 @@ from shared.catalog.models import TimestampFormat
 from shared.downloads.import_request import ImportFormat, ImportMapping
 from shared.imports.row_mapping import TimeParser
 from shared.telemetry.normalisation import derive_message_id
-from tests.unit.shared.imports.files import build_mapper
+from tests.unit.shared.imports.files import build_row_mapper
 
 TEN = "2026-01-05T10:00:00Z"
 
 
 def test_the_message_id_of_a_row_depends_only_on_its_content() -> None:
     """Without an id column, rows with equal content get equal ids, for any file format and order of properties."""
-    mapper = build_mapper(device="device")
+    mapper = build_row_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
     message = mapper.convert_row(row)
     moment = datetime(2026, 1, 5, 10, tzinfo=UTC)
     assert message.message_id == derive_message_id("pump", "d1", moment, {"y": "a", "x": 1.5})
     assert mapper.convert_row(dict(reversed(row.items()))).message_id == message.message_id
     assert mapper.convert_row({**row, "x": "1.51"}).message_id != message.message_id
-    assert build_mapper(message_id="y").convert_row(row).message_id == "a"
+    assert build_row_mapper(message_id="y").convert_row(row).message_id == "a"
 
 
 def test_cells_become_numbers_or_texts() -> None:
     """A cell with a JSON number becomes a number, any other cell stays text, and a blank cell is left out."""
     cells = {"a": "007", "b": " 2.0 ", "c": "1e400", "d": " ", "e": "nan", "f": "12345678901234567890123", "g": "true"}
-    payload = build_mapper().convert_row({"time": TEN, **cells}).payload
+    payload = build_row_mapper().convert_row({"time": TEN, **cells}).payload
     assert payload.decode() == ('{"a":"007","b":2.0,"c":"1e400","e":"nan","f":12345678901234567890123,"g":"true"}')
 
 
@@ -47,7 +47,7 @@ def test_parquet_values_become_json() -> None:
         "nan": float("nan"),
         "flag": True,
     }
-    payload = orjson.loads(build_mapper(ImportFormat.PARQUET).convert_row(row).payload)
+    payload = orjson.loads(build_row_mapper(ImportFormat.PARQUET).convert_row(row).payload)
     assert payload == {
         "nested": {"a": [1, None, None]},
         "decimal": 1.25,
@@ -70,7 +70,7 @@ def test_parquet_values_become_json() -> None:
 def test_rows_that_break_a_rule_are_rejected(row: dict[str, Any], mapping: dict[str, Any], reason: str) -> None:
     """A row is rejected if its message breaks a rule about ids, declared devices or future times."""
     with pytest.raises(ValueError, match=reason):
-        build_mapper(ImportFormat.NDJSON, **mapping).convert_row(row)
+        build_row_mapper(ImportFormat.NDJSON, **mapping).convert_row(row)
 
 
 MORNING = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -78,7 +78,7 @@ MORNING = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 def parse_time(value: Any, **mapping: Any) -> datetime:
     """Parse the time in a cell by a column mapping."""
-    return TimeParser(ImportMapping(timestamp="t", **mapping)).parse(value)
+    return TimeParser(ImportMapping(timestamp="t", **mapping)).parse_to_utc(value)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_local_times_around_a_clock_change_are_accepted() -> None:
 def test_integers_in_cells_are_exact(digits: str) -> None:
     """In CSV and NDJSON files, an integer of up to 4,300 digits becomes an exact number."""
     expected = f'{{"x":{digits}}}'.encode()
-    assert build_mapper().convert_row({"time": TEN, "x": digits}).payload == expected
-    assert build_mapper().convert_row({"time": TEN, "x": digits + "0" * 4_300}).payload == expected.replace(
+    assert build_row_mapper().convert_row({"time": TEN, "x": digits}).payload == expected
+    assert build_row_mapper().convert_row({"time": TEN, "x": digits + "0" * 4_300}).payload == expected.replace(
         digits.encode(), f'"{digits}{"0" * 4_300}"'.encode()
     )
 
@@ -147,14 +147,14 @@ def test_integers_in_cells_are_exact(digits: str) -> None:
 def test_white_space_is_an_id_except_in_csv_files() -> None:
     """White space is a valid id in an NDJSON row; in CSV, a blank cell means that the id is missing."""
     row = {"time": TEN, "id": "  ", "x": 1}
-    assert build_mapper(ImportFormat.NDJSON, message_id="id").convert_row(row).message_id == "  "
-    assert build_mapper(message_id="id").convert_row({**row, "x": "1"}).message_id.strip()
+    assert build_row_mapper(ImportFormat.NDJSON, message_id="id").convert_row(row).message_id == "  "
+    assert build_row_mapper(message_id="id").convert_row({**row, "x": "1"}).message_id.strip()
 
 
 def test_device_patterns_are_compiled_for_the_first_row() -> None:
     """A new mapper compiles no device patterns, because it is created in the event loop and many patterns take long."""
     compile_device_patterns.cache_clear()
-    mapper = build_mapper(device="device", declared=True)
+    mapper = build_row_mapper(device="device", declared=True)
     assert compile_device_patterns.cache_info().misses == 0
     mapper.convert_row({"time": TEN, "device": "d1"})
     assert compile_device_patterns.cache_info().misses == 1

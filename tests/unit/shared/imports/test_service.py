@@ -12,7 +12,7 @@ from shared.backends.embedded.blobs import build_block_folder
 from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
-from shared.downloads.expiry import build_step_blob_name, build_upload_name
+from shared.downloads.expiry import build_step_blob_name, build_upload_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job
@@ -51,7 +51,7 @@ class FakeRunner:
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
     """Return stores with an import ``a1`` whose file is uploaded."""
     made = Environment(tmp_path)
-    await made.blobs.create_if_missing(build_upload_name("a1"), b"time\n")
+    await made.blobs.create_if_missing(build_upload_blob_name("a1"), b"time\n")
     yield made
     await made.database.close()
 
@@ -128,7 +128,7 @@ async def test_a_repeated_start_returns_the_import(imports: ImportService) -> No
 
 async def test_a_started_import_accepts_no_other_file(imports: ImportService, environment: Environment) -> None:
     """An upload is refused as soon as the import of the file has started, and with another code after its end."""
-    name, runner = build_upload_name("a1"), FakeRunner()
+    name, runner = build_upload_blob_name("a1"), FakeRunner()
     await require_waiting_import(environment.jobs, name)
     await imports.start(ANN, "a1", runner, None)
     with pytest.raises(WorkspaceError, match="has started") as raised:
@@ -179,7 +179,7 @@ async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work
 
 def upload_block(environment: Environment) -> Path:
     """Store a block of the import's file as an upload does, without the file itself; return the folder of blocks."""
-    blocks = build_block_folder(environment.folder / "downloads", build_upload_name("a1"))
+    blocks = build_block_folder(environment.folder / "downloads", build_upload_blob_name("a1"))
     blocks.mkdir(parents=True)
     (blocks / "00").write_bytes(b"time\n")
     return blocks
@@ -187,7 +187,7 @@ def upload_block(environment: Environment) -> Path:
 
 async def test_blocks_are_deleted_when_their_import_ends(imports: ImportService, environment: Environment) -> None:
     """The cancellation of an import deletes uploaded blocks; if it failed before, its repetition deletes them."""
-    await environment.blobs.delete([build_upload_name("a1")])
+    await environment.blobs.delete([build_upload_blob_name("a1")])
     blocks = upload_block(environment)
     await imports.cancel(ANN, "a1", FakeRunner())
     assert not blocks.exists()
@@ -200,7 +200,7 @@ async def test_blocks_are_deleted_when_their_import_ends(imports: ImportService,
 
 async def test_blocks_are_deleted_when_their_import_expires(imports: ImportService, environment: Environment) -> None:
     """If an import expires before its blocks were joined, the blocks are deleted with the import."""
-    await environment.blobs.delete([build_upload_name("a1")])
+    await environment.blobs.delete([build_upload_blob_name("a1")])
     blocks = upload_block(environment)
     await environment.expire()
     assert not blocks.exists()

@@ -11,7 +11,7 @@ from shared.imports.step_rows import (
     RejectedRow,
     append_rejected_rows,
     create_rejected_rows_file,
-    format_rejected_rows,
+    format_rejected_rows_as_csv,
     measure_file,
 )
 
@@ -29,8 +29,8 @@ def write_rejected_rows_file(folder: Path, parts: Iterable[bytes]) -> Path:
 def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
     """Each rejected row has number, reason and text; formulas are escaped, and long text is cut."""
     parts = [
-        format_rejected_rows([RejectedRow(2, 'no "time"', "=cmd()")]),
-        format_rejected_rows([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),
+        format_rejected_rows_as_csv([RejectedRow(2, 'no "time"', "=cmd()")]),
+        format_rejected_rows_as_csv([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),
     ]
     path = write_rejected_rows_file(tmp_path, parts)
     content = path.read_bytes()
@@ -43,7 +43,7 @@ def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
 
 def test_the_file_of_rejected_rows_is_larger_than_the_memory_to_write_it(tmp_path: Path) -> None:
     """The file of rejected rows is written and measured part by part, because it can have gigabytes."""
-    part = format_rejected_rows([RejectedRow(1, "too long", "x" * MAX_RECORD_CHARACTERS)] * 100)
+    part = format_rejected_rows_as_csv([RejectedRow(1, "too long", "x" * MAX_RECORD_CHARACTERS)] * 100)
     tracemalloc.start()
     try:
         path = write_rejected_rows_file(tmp_path, [part] * 40)

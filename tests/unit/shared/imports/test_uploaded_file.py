@@ -14,7 +14,7 @@ from shared.imports.csv_reader import CsvReader
 from shared.imports.json_lines_reader import JsonLinesReader
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.uploaded_file import UploadedSource, open_reader
-from tests.unit.shared.imports.files import build_mapper
+from tests.unit.shared.imports.files import build_row_mapper
 
 CONTENT = b"time,x\n2026-01-05T10:00:00Z,1\n"
 
@@ -60,12 +60,12 @@ async def test_each_format_has_its_reader(
     uploaded_source: UploadedSource, file_format: ImportFormat, reader: type
 ) -> None:
     """The declared format, not the file's name, selects the reader of a file."""
-    opened = await asyncio.to_thread(open_reader, file_format, uploaded_source, build_mapper(file_format))
+    opened = await asyncio.to_thread(open_reader, file_format, uploaded_source, build_row_mapper(file_format))
     assert isinstance(opened, reader)
 
 
 async def test_a_file_that_lacks_its_declared_format_is_rejected(uploaded_source: UploadedSource) -> None:
     """A file is rejected if its content does not have the declared format."""
-    mapper = build_mapper(ImportFormat.PARQUET)
+    mapper = build_row_mapper(ImportFormat.PARQUET)
     with pytest.raises(FileRejectedError):
         await asyncio.to_thread(open_reader, ImportFormat.PARQUET, uploaded_source, mapper)

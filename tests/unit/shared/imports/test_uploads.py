@@ -8,7 +8,7 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
-from shared.downloads.expiry import build_upload_name
+from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.errors import WorkspaceError
 from shared.imports import uploads
@@ -33,7 +33,7 @@ async def test_only_the_file_of_the_job_is_found(blob_store: FolderBlobStore) ->
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
         await blob_store.create_if_missing(name, b"x")
     assert await find_upload(blob_store, "a1") is None
-    await blob_store.create_if_missing(build_upload_name("a1"), b"file")
+    await blob_store.create_if_missing(build_upload_blob_name("a1"), b"file")
     found = await find_upload(blob_store, "a1")
     assert found is not None
     assert (found.name, found.size) == ("a1/upload", 4)
@@ -59,7 +59,7 @@ async def test_an_import_needs_the_whole_uploaded_file(
     """If the uploaded file is missing, incomplete or too large, the start fails with the sizes."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 5)
     if content is not None:
-        await blob_store.create_if_missing(build_upload_name("a1"), content)
+        await blob_store.create_if_missing(build_upload_blob_name("a1"), content)
     request = REQUEST.model_copy(update={"declared_bytes": declared})
     if expected is None:
         assert (await find_and_require_complete_upload(blob_store, "a1", request)).size == len(content or b"")

@@ -29,7 +29,7 @@ from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, build_upload_name, remove_files_of_ended_job
+from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, build_upload_blob_name, remove_files_of_ended_job
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -59,15 +59,15 @@ class FakeTable:
         self.rows: dict[str, list[str]] = {}
         self.surfaces = set[str]()
 
-    async def ingest(self, blob: str, tag: str) -> None:
+    async def ingest(self, blob_name: str, ingestion_tag: str) -> None:
         """Store the ids of a file's rows, or raise the error that the test has set."""
         if self.failures:
             self.failures -= 1
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
-        await self._blobs.download_to_file(blob, self._folder / "fetched.parquet")
+        await self._blobs.download_to_file(blob_name, self._folder / "fetched.parquet")
         table = pq.read_table(self._folder / "fetched.parquet")
         self.surfaces.update(table.column("SurfaceLookups").to_pylist())
-        self.rows.setdefault(tag, table.column("MessageId").to_pylist())
+        self.rows.setdefault(ingestion_tag, table.column("MessageId").to_pylist())
 
     @property
     def ids(self) -> Counter[str]:
@@ -88,9 +88,9 @@ class FakeDisk:
 class FakeProgress:
     """Fake progress of an archive that is always complete."""
 
-    async def wait_until_archived(self, seconds: float) -> bool:
+    async def wait_until_archived(self, timeout_seconds: float) -> bool:
         """Return True, because the archive is complete."""
-        return seconds > 0
+        return timeout_seconds > 0
 
 
 class Environment:
@@ -136,7 +136,7 @@ class Environment:
 
     async def store_import(self, content: str, job_id: str = "a1") -> None:
         """Store an import with an uploaded file, ready to run."""
-        await self.blobs.create_if_missing(build_upload_name(job_id), content.encode())
+        await self.blobs.create_if_missing(build_upload_blob_name(job_id), content.encode())
         blob = await find_upload(self.blobs, job_id)
         assert blob is not None
         request = ImportRequest(
@@ -181,7 +181,7 @@ class Environment:
         expires_at = datetime.now(UTC) - age
         await self.jobs.change(job_id, lambda job: job.model_copy(update={"expires_at": expires_at}))
         _, quota = self._dependencies
-        await DownloadExpiry(self.jobs, self.blobs, quota, self.folder / "scratch").run()
+        await DownloadExpiry(self.jobs, self.blobs, quota, self.folder / "scratch").delete_expired_jobs_and_files()
 
     async def list_archived(self) -> list[str]:
         """Return the ids of all archived messages."""
@@ -215,7 +215,7 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
         await import_environment.work.run_steps("a1")
     compaction = Compaction(import_environment.cold, timedelta(0), import_environment.folder / "scratch")
     for _ in range(2):
-        await compaction.run(START + 100 * DAY)
+        await compaction.merge_due_hours_and_count_them(START + 100 * DAY)
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 200, 0, 0, None)
     assert len(import_environment.table.rows) > 1
     assert set(import_environment.table.ids.values()) == {1}
@@ -286,9 +286,11 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
     calls = []
 
     class RecordingArchive(HistoryArchive):
-        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
-            calls.append(f"search from row {first_row}")
-            return await super().select_new_messages(source, first_row, messages)
+        async def select_new_messages(
+            self, source: ImportSource, first_row_number: int, messages: pa.Table
+        ) -> pa.Table:
+            calls.append(f"search from row {first_row_number}")
+            return await super().select_new_messages(source, first_row_number, messages)
 
         async def store_messages(
             self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
@@ -300,14 +302,16 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
             await super().store_messages(source, messages, blobs)
             calls.append("write")
 
-    def read_and_report(self: CsvReader, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
-        step = read(self, position, first_row, max_rows)
-        if first_row > 1:
+    def read_and_report(
+        self: CsvReader, position: int, first_row_number: int, max_rows: int | None = None
+    ) -> StepRows | None:
+        step = read(self, position, first_row_number, max_rows)
+        if first_row_number > 1:
             next_step_read.set()
         return step
 
-    read = CsvReader.read
-    monkeypatch.setattr(CsvReader, "read", read_and_report)
+    read = CsvReader.read_step
+    monkeypatch.setattr(CsvReader, "read_step", read_and_report)
     import_environment.replace_archive(RecordingArchive(import_environment.cold, import_environment.folder / "scratch"))
     await import_environment.store_import(rows + rows.partition("\n")[2])
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 20, 20, 0, None)
@@ -320,9 +324,11 @@ async def test_a_surface_created_during_a_step_is_in_archive_and_query_table(imp
     catalog = build_catalog(pump)
 
     class ArchiveWithLateSurface(HistoryArchive):
-        async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[UnstoredBlob] | None:
+        async def build_blobs_unless_too_many(
+            self, source: ImportSource, messages: pa.Table
+        ) -> list[UnstoredBlob] | None:
             nonlocal catalog
-            blobs = await super().build_blobs(source, messages)
+            blobs = await super().build_blobs_unless_too_many(source, messages)
             catalog = build_catalog(pump, surfaces={"hall": ["pump"]})
             return blobs
 
@@ -352,7 +358,7 @@ async def test_imports_of_a_connection_wait_for_each_other(import_environment: E
 class UnavailableArchive(HistoryArchive):
     """Archive that cannot be searched."""
 
-    async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:  # noqa: ARG002  signature of HistoryArchive
+    async def select_new_messages(self, source: ImportSource, first_row_number: int, messages: pa.Table) -> pa.Table:  # noqa: ARG002  signature of HistoryArchive
         """Raise the error of an unavailable blob store."""
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
 
@@ -396,9 +402,11 @@ async def test_other_imports_wait_during_a_step_that_takes_longer_than_a_reserva
         results.append(await other.work.run_steps("b2"))
 
     class SlowArchive(HistoryArchive):
-        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        async def select_new_messages(
+            self, source: ImportSource, first_row_number: int, messages: pa.Table
+        ) -> pa.Table:
             await pass_time_and_run_other_import()
-            return await super().select_new_messages(source, first_row, messages)
+            return await super().select_new_messages(source, first_row_number, messages)
 
         async def store_messages(
             self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None
@@ -425,8 +433,10 @@ async def test_a_step_is_not_stored_after_the_reservation_has_ended(
     environment = Environment(tmp_path, time.runtime)
 
     class LateArchive(HistoryArchive):
-        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
-            found = await super().select_new_messages(source, first_row, messages)
+        async def select_new_messages(
+            self, source: ImportSource, first_row_number: int, messages: pa.Table
+        ) -> pa.Table:
+            found = await super().select_new_messages(source, first_row_number, messages)
             await environment.leases.release_lease("import-pump", "a1", time.now)
             await environment.leases.claim_job("import-pump", "other", time.now, time.now + DAY, time.now)
             if is_noticed_during_search:
@@ -452,7 +462,7 @@ async def test_a_reservation_is_extended_after_a_failed_extension(
     """If the store of reservations does not respond once, the import continues and tries again."""
     time = VirtualTime()
     environment = Environment(tmp_path, time.runtime)
-    extend, attempts = environment.leases.extend_lease, list[str]()
+    extend, attempts = environment.leases.try_extend_lease, list[str]()
 
     async def fail_first_extension(name: str, holder: str, until: datetime) -> bool:
         attempts.append(name)
@@ -461,14 +471,16 @@ async def test_a_reservation_is_extended_after_a_failed_extension(
         return await extend(name, holder, until)
 
     class SlowArchive(HistoryArchive):
-        async def select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        async def select_new_messages(
+            self, source: ImportSource, first_row_number: int, messages: pa.Table
+        ) -> pa.Table:
             for count in (1, 2):
                 time.advance(100)
                 while len(attempts) < count or not time.has_sleepers:  # noqa: ASYNC110  as above
                     await asyncio.sleep(0)
-            return await super().select_new_messages(source, first_row, messages)
+            return await super().select_new_messages(source, first_row_number, messages)
 
-    monkeypatch.setattr(environment.leases, "extend_lease", fail_first_extension)
+    monkeypatch.setattr(environment.leases, "try_extend_lease", fail_first_extension)
     environment.replace_archive(SlowArchive(environment.cold, tmp_path / "scratch"))
     await environment.store_import(build_file(3))
     assert await environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
@@ -515,7 +527,7 @@ async def test_a_file_that_changed_after_the_start_is_not_imported(import_enviro
     """If the uploaded file is replaced after the start of its import, the new file is not imported."""
     await import_environment.store_import(build_file(3))
     (import_environment.folder / "other").write_text(build_file(4))
-    await import_environment.blobs.upload(build_upload_name("a1"), import_environment.folder / "other")
+    await import_environment.blobs.upload(build_upload_blob_name("a1"), import_environment.folder / "other")
     status, *_, error = await import_environment.run_import()
     assert (status, error) == (JobStatus.FAILED, "The file was uploaded again after the start; create a new import.")
 

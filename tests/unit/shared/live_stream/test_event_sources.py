@@ -31,7 +31,7 @@ class Tokens:
 async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str, str]) -> bool:
     """Return whether an event with the given headers is accepted."""
     try:
-        await source.verify(headers)
+        await source.require_call_from_web_pubsub(headers)
     except WorkspaceError as error:
         return error.kind is not Kind.UNAUTHENTICATED
     return True

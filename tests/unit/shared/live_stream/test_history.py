@@ -63,9 +63,9 @@ class Engine:
         """Do nothing, because this fake engine is always reachable."""
 
 
-async def read_pages(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",)) -> list[list[str]]:
+async def read_pages(engine: Engine, rows: int, connection_lookups: tuple[str, ...] = ("rig",)) -> list[list[str]]:
     """Return the message ids of each page."""
-    pages = History(engine, rows).read_pages(connections, START)
+    pages = History(engine, rows).read_pages(connection_lookups, START)
     return [[each.key[1] for each in page] async for page in pages]
 
 

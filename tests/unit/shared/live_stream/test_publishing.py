@@ -207,11 +207,11 @@ async def test_batch_without_listeners_is_skipped() -> None:
     service = Service()
     service.readers_of = {"a"}
     heard = LivePublisher(service, Audience(service))
-    assert await heard.skip_batch_without_listeners({"b", UNROUTED}, 7)
-    assert not await heard.skip_batch_without_listeners({"a", "b"}, 5)
+    assert await heard.try_skip_batch_without_listeners({"b", UNROUTED}, 7)
+    assert not await heard.try_skip_batch_without_listeners({"a", "b"}, 5)
     assert heard.counters.unheard == 7
     everybody = LivePublisher(service, None)
-    assert not await everybody.skip_batch_without_listeners({"b"}, 3)
+    assert not await everybody.try_skip_batch_without_listeners({"b"}, 3)
     assert everybody.counters.unheard == 0
 
 
@@ -246,7 +246,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     """An impulse is a repetition if its id was published before, whatever its payload is."""
     repeats = RecentImpulses()
-    repeats.remember("a", encode_impulse_text(one))
+    repeats.remember_published("a", encode_impulse_text(one))
     assert repeats.is_recently_published("a", encode_impulse_text(one, 1))
     assert repeats.is_recently_published("a", encode_impulse_text(other)) is (one == other)
     assert not repeats.is_recently_published("b", encode_impulse_text(one))
@@ -255,7 +255,7 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
 def test_a_text_that_is_not_an_impulse_is_never_a_repetition() -> None:
     """A text that is not an impulse is never a repetition."""
     repeats = RecentImpulses()
-    repeats.remember("a", b"{}")
+    repeats.remember_published("a", b"{}")
     assert not repeats.is_recently_published("a", b"{}")
 
 
@@ -263,11 +263,11 @@ def test_published_ids_are_forgotten_after_ten_minutes_or_many_others() -> None:
     """A published id is forgotten after ten minutes, or after a number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)
-    repeats.remember("a", encode_impulse_text("old"))
+    repeats.remember_published("a", encode_impulse_text("old"))
     clock.advance(REMEMBERED_SECONDS)
     assert not repeats.is_recently_published("a", encode_impulse_text("old"))
     for number in range(3):
-        repeats.remember("a", encode_impulse_text(str(number)))
+        repeats.remember_published("a", encode_impulse_text(str(number)))
     assert [repeats.is_recently_published("a", encode_impulse_text(str(number))) for number in range(3)] == [
         False,
         True,

@@ -102,7 +102,7 @@ class ReplaySimulation:
         """Return whether too many messages were held back."""
         return self.is_spilled
 
-    async def send(self, texts: Sequence[bytes]) -> bool:
+    async def try_send(self, texts: Sequence[bytes]) -> bool:
         """Receive replayed messages."""
         self.advance()
         self.heard += texts
@@ -137,7 +137,7 @@ def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], befor
         simulation.advance()
     simulation.open_stream()
     replay = Replay(History(simulation, page), SimulationProgress(simulation))
-    asyncio.run(replay.run(simulation, ["a"], START))
+    asyncio.run(replay.replay_to_stream(simulation, ["a"], START))
     while simulation.script:
         simulation.advance()
     asyncio.run(simulation.advance_live())
@@ -153,7 +153,7 @@ async def test_a_replay_sends_impulses_in_time_order() -> None:
     for _ in range(5):
         simulation.advance()
     simulation.open_stream()
-    await Replay(History(simulation, 2), SimulationProgress(simulation)).run(
+    await Replay(History(simulation, 2), SimulationProgress(simulation)).replay_to_stream(
         simulation, ["a"], START + timedelta(seconds=3)
     )
     assert [decode_impulse(text).timestamp.second for text in simulation.heard] == [3, 3, 5, 7, 9]
@@ -163,6 +163,6 @@ async def test_no_query_is_executed_without_selected_connections() -> None:
     """If the filters select no connections, no query is executed."""
     simulation = ReplaySimulation([(0, 1, 1)])
     simulation.start_buffering()
-    await Replay(History(simulation), SimulationProgress(simulation)).run(simulation, [], START)
+    await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, [], START)
     assert len(simulation.script) == 1
     assert simulation.held is None

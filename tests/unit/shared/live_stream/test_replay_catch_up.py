@@ -102,10 +102,10 @@ class Table(History):
         self.rows += [(each, OPENED + measured * second, OPENED + stored * second) for each in names]
 
     async def read_pages(
-        self, connections: Sequence[str], since: datetime, until: datetime = OPENED
+        self, connection_lookups: Sequence[str], since: datetime, until: datetime = OPENED
     ) -> AsyncIterator[Any]:
         """Yield one page with the stored messages of a time range."""
-        assert list(connections) == []
+        assert list(connection_lookups) == []
         if self.error:
             raise self.error
         self.asked.append((since, until))
@@ -131,7 +131,7 @@ def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
 async def test_late_impulses_are_replayed_once() -> None:
     """The second read of a replay adds only impulses that reached the table after the first read."""
     service, table = Service(), Table("1", "2", late=["3"])
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert (service.sent, service.closed) == ([b"1", b"2", b"3"], [])
     again = OPENED + timedelta(seconds=LAG_SECONDS)
     assert table.asked == [
@@ -148,7 +148,7 @@ async def test_messages_of_devices_with_fast_clocks_are_replayed() -> None:
     for number, ahead in enumerate([1, 60, 299]):
         table.add([f"stored {number}"], measured=ahead)
         table.add([f"late {number}"], measured=ahead, stored=10)
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     names = [name for name, _, _ in table.rows]
     assert sorted(text.decode() for text in service.sent) == sorted(names)
 
@@ -163,7 +163,7 @@ async def test_a_policy_without_fast_clocks_limits_a_replay_to_the_opening() -> 
         return Catalog(policies=policies)
 
     runtime = replace(table.time.runtime, sleep=table.sleep)
-    await CatchUp(get_strict_catalog, table, service, runtime=runtime).run("c", ASKED)
+    await CatchUp(get_strict_catalog, table, service, runtime=runtime).replay_or_close_stream("c", ASKED)
     assert service.sent == [b"on time"]
     assert all(begin < end for begin, end in table.asked)
 
@@ -174,7 +174,7 @@ async def test_a_long_replay_reads_late_messages_of_fast_clocks_before_its_remai
     service.time = table.time
     table.add(["late"], measured=60, stored=10)
     table.add(["live"], measured=22, stored=22)
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert service.sent == [b"1", b"2", b"late", b"3"]
 
 
@@ -182,15 +182,17 @@ async def test_the_second_read_of_a_replay_does_not_begin_before_since() -> None
     """If ``since`` is only seconds ago, the second read also begins at ``since``."""
     service, table = Service(), Table("1")
     since = OPENED - timedelta(seconds=30)
-    await build_catch_up(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
+    await build_catch_up(table, service).replay_or_close_stream(
+        "c", StreamFilters.model_validate({"since": since.isoformat()})
+    )
     assert [begin for begin, _ in table.asked if begin < OPENED] == [since, since]
 
 
 async def test_without_since_or_connection_id_there_is_no_replay() -> None:
     """No query is executed for a stream without ``since`` or for an event without a connection id."""
     service, table = Service(), Table()
-    await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
-    await build_catch_up(table, service).run("", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", StreamFilters.model_validate({}))
+    await build_catch_up(table, service).replay_or_close_stream("", ASKED)
     assert (service.sent, table.asked) == ([], [])
 
 
@@ -198,7 +200,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
     """After a stream has closed, it gets no more messages, and the table is not read again."""
     service, table = Service(), Table(*(str(number) for number in range(3 * MESSAGES_PER_CHECK)), late=["late"])
     service.open_for = 1
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert len(service.sent) == MESSAGES_PER_CHECK
     assert (len(table.asked), service.closed) == (2, [])
 
@@ -206,7 +208,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
 async def test_replay_over_the_limit_closes_the_stream() -> None:
     """A replay that exceeds its limit closes the stream with the reason."""
     service, table = Service(), Table("1", "2", "3")
-    await build_catch_up(table, service, max_impulses=2).run("c", ASKED)
+    await build_catch_up(table, service, max_impulses=2).replay_or_close_stream("c", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
 
@@ -215,7 +217,7 @@ async def test_replay_timeout_closes_the_stream() -> None:
     """A replay that exceeds its maximum duration closes the stream with the reason."""
     service, table = Service(), Table("1")
     service.gate.clear()
-    await build_catch_up(table, service, max_seconds=0.01).run("c", ASKED)
+    await build_catch_up(table, service, max_seconds=0.01).replay_or_close_stream("c", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 
@@ -223,7 +225,7 @@ async def test_engine_error_closes_the_stream() -> None:
     """An error of the query engine closes the stream with its code and no other details."""
     service, table = Service(), Table()
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert service.closed == [("c", "The replay failed: QUERY_ENGINE_UNAVAILABLE.")]
 
 
@@ -231,7 +233,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
     """An unexpected error closes the stream, so that its client does not wait in vain."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert service.closed == [("c", "The replay failed.")]
 
 
@@ -240,10 +242,10 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
     service, table = Service(), Table("1", "2")
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
-    await build_catch_up(table, service).run("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
     assert (service.sent, service.tries, service.closed) == ([b"2"], 4, [])
     service.failures = [busy] * 3
-    await build_catch_up(Table("1"), service).run("c", ASKED)
+    await build_catch_up(Table("1"), service).replay_or_close_stream("c", ASKED)
     assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
@@ -253,16 +255,18 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
     table = Table("1")
     service.gate.clear()
     replaying = build_catch_up(table, service)
-    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MAX_WAITING)]
+    tasks = [
+        asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED)) for number in range(MAX_WAITING)
+    ]
     async with asyncio.timeout(20):
         while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)
-    await replaying.run("late", ASKED)
+    await replaying.replay_or_close_stream("late", ASKED)
     assert service.closed == [("late", "Too many concurrent replays; try again.")]
     service.gate.set()
     await asyncio.gather(*tasks)
     assert (len(service.sent), service.most_at_once) == (MAX_WAITING, CONCURRENT_REPLAYS)
-    await replaying.run("after", ASKED)
+    await replaying.replay_or_close_stream("after", ASKED)
     assert (len(service.sent), len(service.closed)) == (MAX_WAITING + 1, 1)
 
 
@@ -275,7 +279,7 @@ async def test_a_replay_that_waits_for_late_messages_delays_no_other_replay() ->
         await sleeps.wait()
 
     replaying = build_catch_up(table, service, runtime={"sleep": wait_for_late_messages})
-    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(count)]
+    tasks = [asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED)) for number in range(count)]
     async with asyncio.timeout(20):
         while len(service.sent) + len(service.closed) < count:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)
@@ -290,7 +294,10 @@ async def test_a_long_replay_ends_before_waiting_replays_begin() -> None:
     service.time = table.time
     service.gate.clear()
     replaying = build_catch_up(table, service)
-    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(2 * CONCURRENT_REPLAYS)]
+    tasks = [
+        asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED))
+        for number in range(2 * CONCURRENT_REPLAYS)
+    ]
     async with asyncio.timeout(20):
         while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)

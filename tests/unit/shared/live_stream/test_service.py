@@ -83,7 +83,7 @@ def test_window_sec_and_since_cannot_be_combined() -> None:
 
 def test_filters_select_nothing_in_an_empty_workspace() -> None:
     """If a workspace has no connections, any filter selects none, without an error."""
-    assert StreamFilters().select_connections(Catalog()) == ()
+    assert StreamFilters().select_connection_lookups(Catalog()) == ()
 
 
 def _sign_connection(connection: str, key: str = KEY) -> str:
@@ -110,10 +110,10 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
 async def test_wrongly_signed_events_are_rejected(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
     """An event of Web PubSub must be signed with the access key; if no key is configured, all events are rejected."""
     if good:
-        await SignedEvents(key).verify(headers)
+        await SignedEvents(key).require_call_from_web_pubsub(headers)
         return
     with pytest.raises(WorkspaceError) as refused:
-        await SignedEvents(key).verify(headers)
+        await SignedEvents(key).require_call_from_web_pubsub(headers)
     assert refused.value.code == "UNAUTHENTICATED"
 
 
@@ -140,10 +140,10 @@ async def test_events_of_another_identity_are_rejected(identity: str, authorizat
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
     assert source.get_webhook_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:
-        await source.verify({"authorization": authorization})
+        await source.require_call_from_web_pubsub({"authorization": authorization})
         return
     with pytest.raises(WorkspaceError):
-        await source.verify({"authorization": authorization})
+        await source.require_call_from_web_pubsub({"authorization": authorization})
 
 
 FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
@@ -179,9 +179,9 @@ class Streams:
         """Return True, because each group counts as occupied."""
         return bool(group)
 
-    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user_id: str, expires_at: datetime) -> str:
         """Return an empty URL, because no test opens a stream."""
-        raise AssertionError(user, expires_at)
+        raise AssertionError(user_id, expires_at)
 
     async def close(self) -> None:
         """Do nothing: this fake service holds no resources."""
@@ -206,7 +206,7 @@ def _build_live_stream(streams: Streams) -> LiveStream:
 async def test_unauthorised_streams_are_closed() -> None:
     """Each stream without a valid token is closed with the reason."""
     streams = Streams(["a", "b", "c"], set())
-    assert await _build_live_stream(streams).close_unauthorised_streams() == 3
+    assert await _build_live_stream(streams).close_and_count_unauthorised_streams() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
 
 
@@ -215,7 +215,7 @@ async def test_a_stream_that_cannot_be_closed_does_not_block_others(stuck: set[s
     """If a stream cannot be checked or closed, all other streams are still closed, and then the error is raised."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
-        await _build_live_stream(streams).close_unauthorised_streams()
+        await _build_live_stream(streams).close_and_count_unauthorised_streams()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
 
 

@@ -15,7 +15,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import QuotaStore
 from shared.live_stream.ports import MessageService, OpenStream
-from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, build_member_group
+from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, build_group_name_of_member
 from tests.virtual_time import VirtualTime
 
 
@@ -28,7 +28,7 @@ class Service:
 
     async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams of the viewer."""
-        assert group == build_member_group("viewer@t")
+        assert group == build_group_name_of_member("viewer@t")
         self.asked += 1
         for stream in self.open:
             yield OpenStream(stream, "")

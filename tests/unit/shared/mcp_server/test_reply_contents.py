@@ -12,14 +12,16 @@ async def test_contents_replace_their_placeholders() -> None:
     contents = ReplyContents(runtime=SYSTEM_RUNTIME)
     values = [{"a": 'ü "quoted" \\ \n'}, {}, {"rows": ["x" * 100_000, None, True]}]
     texts = [json.dumps(value, ensure_ascii=False) for value in values]
-    placeholders = [contents.add(text) for text in texts]
+    placeholders = [contents.add_and_get_placeholder(text) for text in texts]
     objects = [build_object_placeholder(one) for one in placeholders]
-    body = await contents.insert_into(serialise_json({"texts": placeholders, "objects": objects, "other": [1, "x"]}))
+    body = await contents.insert_into_reply_body(
+        serialise_json({"texts": placeholders, "objects": objects, "other": [1, "x"]})
+    )
     assert json.loads(body) == {"texts": texts, "objects": values, "other": [1, "x"]}
 
 
 async def test_a_body_without_placeholders_is_unchanged() -> None:
     """A body without placeholders, such as an error of the protocol, is returned unchanged."""
     contents = ReplyContents(runtime=SYSTEM_RUNTIME)
-    contents.add("{}")
-    assert await contents.insert_into(b'{"error":{}}') == b'{"error":{}}'
+    contents.add_and_get_placeholder("{}")
+    assert await contents.insert_into_reply_body(b'{"error":{}}') == b'{"error":{}}'

@@ -15,7 +15,7 @@ from shared.catalog.document import load_document
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Request
 from shared.mcp_server.capabilities import Capabilities
-from shared.mcp_server.transport import handle_request
+from shared.mcp_server.transport import handle_mcp_request
 from shared.runtime import SYSTEM_RUNTIME
 
 ROOT = Path(__file__).parents[4]
@@ -43,7 +43,7 @@ async def capabilities(monkeypatch: pytest.MonkeyPatch) -> Capabilities:
     async def find_operations(_: Principal) -> Any:
         return OPERATIONS
 
-    monkeypatch.setattr(mcp, "_map_permitted_operations", find_operations)
+    monkeypatch.setattr(mcp, "_map_permitted_operations_by_name", find_operations)
     return await mcp.build_capabilities(ADMIN, build_catalog())
 
 
@@ -52,7 +52,7 @@ async def list_tools(capabilities: Capabilities) -> tuple[list[dict[str, Any]], 
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
     headers = {"host": "h", "content-type": "application/json", "accept": "application/json"}
     request = Request("POST", "/oi-api/mcp", "", headers, body)
-    reply = await handle_request(request, capabilities, ["h"], runtime=SYSTEM_RUNTIME)
+    reply = await handle_mcp_request(request, capabilities, ["h"], runtime=SYSTEM_RUNTIME)
     return json.loads(reply.body)["result"]["tools"], len(reply.body)
 
 

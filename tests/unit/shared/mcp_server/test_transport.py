@@ -18,7 +18,7 @@ from shared.mcp_server.capabilities import (
     ToolResult,
 )
 from shared.mcp_server.reply_contents import ReplyContents
-from shared.mcp_server.transport import ProtocolSession, handle_request
+from shared.mcp_server.transport import ProtocolSession, handle_mcp_request
 from shared.runtime import SYSTEM_RUNTIME
 from shared.text_formats.large_json import LongInteger
 
@@ -55,7 +55,7 @@ async def send_request(
         **(headers or {}),
     }
     request = Request("POST", "/oi-api/mcp", "", all_headers, json.dumps(body).encode())
-    replying = handle_request(request, capabilities, ["127.0.0.1:*"], runtime=SYSTEM_RUNTIME)
+    replying = handle_mcp_request(request, capabilities, ["127.0.0.1:*"], runtime=SYSTEM_RUNTIME)
     return await asyncio.wait_for(replying, 30)
 
 

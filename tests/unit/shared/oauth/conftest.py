@@ -47,7 +47,7 @@ VERIFIER = "v" * 43
 class OneClient:
     """Fake client directory that contains one OAuth client."""
 
-    async def resolve_declared_client(self, _: str) -> Client | None:
+    async def find_declared_client(self, _: str) -> Client | None:
         """Return the client."""
         return CLIENT
 
@@ -96,7 +96,7 @@ class Server:
         self.revoker = CredentialRevoker(*stores[1:], audit, grants=self.ender, runtime=runtime)
         self.issuer = TokenIssuer(self, self.credential_store, codec, audit, self.revoker, runtime=runtime)
         self.api_keys = ApiKeys(self, *stores[1:], audit, self.revoker, runtime=runtime)
-        self.lineage = CredentialLineage(self.credential_store, self.ender.find_consent_credential)
+        self.lineage = CredentialLineage(self.credential_store, self.ender.find_consent_credential_id)
         self.authorization = AuthorizationService(OneClient(), self.store, self.lineage, audit, runtime=runtime)  # type: ignore[arg-type]  # only two of its methods
         self.grants = GrantService(
             self.store, self.ender, self.issuer, self.credential_store, credentials, self, runtime=runtime
@@ -138,7 +138,7 @@ class Server:
                 "code_challenge_method": "S256",
             }
         )
-        redirect = await self.authorization.record_decision(
+        redirect = await self.authorization.record_consent_decision(
             self.build_caller(credential_id), parameters, BASE, SCOPE.split()
         )
         assert isinstance(redirect, Redirect)
@@ -154,7 +154,7 @@ class Server:
     async def refresh(self, text: str) -> tuple[str, str]:
         """Redeem a refresh token; return the next access token and refresh token."""
         stored = await self.grants.require_grant_by_refresh_token(CLIENT.client_id, text)
-        token, refresh = await self.grants.refresh(stored, text, None)
+        token, refresh = await self.grants.refresh_tokens(stored, text, None)
         return token.token, refresh
 
     async def authenticate(self, token: str) -> Principal:

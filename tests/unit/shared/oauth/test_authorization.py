@@ -97,7 +97,7 @@ async def test_a_delegated_or_bound_credential_cannot_consent(
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
 async def test_a_consent_without_rights_creates_no_grant(oauth_server: Server, chosen: list[str] | None) -> None:
     """A consent without any right that the member has counts as a denial and creates no grant."""
-    result = await oauth_server.authorization.record_decision(
+    result = await oauth_server.authorization.record_consent_decision(
         oauth_server.build_caller(), Parameters(VALID), BASE, chosen
     )
     assert (read_error(result), oauth_server.trail) == ("access_denied", [])
@@ -107,14 +107,16 @@ async def test_only_requested_rights_can_be_chosen(oauth_server: Server) -> None
     """A consent to a right that was not requested is rejected with the right's index."""
     chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
     with pytest.raises(WorkspaceError) as raised:
-        await oauth_server.authorization.record_decision(oauth_server.build_caller(), Parameters(VALID), BASE, chosen)
+        await oauth_server.authorization.record_consent_decision(
+            oauth_server.build_caller(), Parameters(VALID), BASE, chosen
+        )
     errors: object = raised.value.members["errors"]
     assert "scopes[1]" in str(errors)
 
 
 async def test_a_consent_is_audited(oauth_server: Server) -> None:
     """The audit event of a consent contains the client and the given rights; the client gets a code."""
-    result = await oauth_server.authorization.record_decision(
+    result = await oauth_server.authorization.record_consent_decision(
         oauth_server.build_caller(), Parameters(VALID), BASE, [str(READ)]
     )
     assert isinstance(result, Redirect)
@@ -126,7 +128,7 @@ async def test_a_consent_is_audited(oauth_server: Server) -> None:
 async def test_a_credential_that_was_revoked_meanwhile_cannot_consent(oauth_server: Server) -> None:
     """If the credential is revoked after its authentication, the member gets no code, and no event is recorded."""
     issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
-    await oauth_server.credential_store.revoke_key(issued.key.key_id, oauth_server.time.now)
+    await oauth_server.credential_store.revoke_key_and_find_pending_event(issued.key.key_id, oauth_server.time.now)
     with pytest.raises(WorkspaceError) as caught:
         await oauth_server.consent_as_member(issued.key.key_id)
     assert caught.value.kind is Kind.UNAUTHENTICATED

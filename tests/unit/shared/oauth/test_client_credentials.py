@@ -19,9 +19,9 @@ async def test_a_token_has_the_rights_of_its_api_key(oauth_server: Server) -> No
     issued = await oauth_server.api_keys.issue_without_rights_check(
         "test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ})
     )
-    caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
+    caller = await grant.authenticate_client(ClientIdentification(issued.key.key_id, issued.api_key))
     assert caller.via is CredentialKind.CLIENT_CREDENTIALS
-    token = await grant.issue(caller, "Workspace.Catalog.Read", Decimal(5))
+    token = await grant.issue_token(caller, "Workspace.Catalog.Read", Decimal(5))
     assert (await oauth_server.authenticate(token.token)).rights == {AccessRight.CATALOG_READ}
 
 
@@ -35,7 +35,7 @@ async def test_a_wrong_api_key_gets_invalid_client(oauth_server: Server, change:
         "form": ClientIdentification(issued.key.key_id, "password"),
     }[change]
     with pytest.raises(OAuthError) as raised:
-        await ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer).authenticate(sent)
+        await ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer).authenticate_client(sent)
     assert raised.value.error == "invalid_client"
 
 
@@ -53,7 +53,7 @@ async def test_a_token_cannot_exceed_its_api_key(
     """A right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""
     grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
     with pytest.raises(OAuthError) as raised:
-        await grant.issue(
+        await grant.issue_token(
             replace(oauth_server.build_caller(), rights=frozenset(), expires_at=oauth_server.time.now), scope, minutes
         )
     assert raised.value.error == error
@@ -63,8 +63,8 @@ async def test_a_key_that_was_revoked_meanwhile_gets_invalid_client(oauth_server
     """If the key is revoked after its authentication, no token is issued, and the error is ``invalid_client``."""
     grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
     issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
-    caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
-    await oauth_server.credential_store.revoke_key(issued.key.key_id, oauth_server.time.now)
+    caller = await grant.authenticate_client(ClientIdentification(issued.key.key_id, issued.api_key))
+    await oauth_server.credential_store.revoke_key_and_find_pending_event(issued.key.key_id, oauth_server.time.now)
     with pytest.raises(OAuthError) as raised:
-        await grant.issue(caller, None, None)
+        await grant.issue_token(caller, None, None)
     assert raised.value.error == "invalid_client"

@@ -71,7 +71,7 @@ class FakeHttp:
         content = self.document if isinstance(self.document, bytes) else json.dumps(self.document).encode()
         return OutboundReply(self.status, self.headers, content)
 
-    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+    async def require_allowed_host(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         """Accept every address."""
 
     async def close(self) -> None:
@@ -81,7 +81,7 @@ class FakeHttp:
 async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
     """Load a client's document, check that it is rejected, and return the detail of the error."""
     with pytest.raises(WorkspaceError) as caught:
-        await FetchedClientDocuments(http).load(client_id)
+        await FetchedClientDocuments(http).load_client(client_id)
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
     return caught.value.detail
 
@@ -89,7 +89,7 @@ async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
 async def test_a_client_is_read_from_its_metadata_document() -> None:
     """Name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
-    client = await FetchedClientDocuments(http).load(URL)
+    client = await FetchedClientDocuments(http).load_client(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
     assert not client.is_declared_in_workspace
     [request] = http.requests
@@ -160,7 +160,7 @@ async def test_client_documents_are_fetched_only_from_https_addresses(client_id:
 @pytest.mark.parametrize("name", [None, "", 1, "x" * 101, "a\u202eb", " a"])
 async def test_an_unprintable_name_is_replaced(name: object) -> None:
     """If the name of a client is missing, too long or not printable, its host is used instead."""
-    client = await FetchedClientDocuments(FakeHttp(client_name=name)).load(URL)
+    client = await FetchedClientDocuments(FakeHttp(client_name=name)).load_client(URL)
     assert client.name == "app.example"
 
 
@@ -173,12 +173,12 @@ async def test_client_documents_are_cached(cache_control: str, seconds: int) -> 
     time, http = VirtualTime(), FakeHttp()
     http.headers = {**http.headers, "cache-control": cache_control}
     documents = FetchedClientDocuments(http, runtime=time.runtime)
-    await asyncio.gather(*(documents.load(URL) for _ in range(3)))
+    await asyncio.gather(*(documents.load_client(URL) for _ in range(3)))
     time.advance(seconds - 1)
-    await documents.load(URL)
+    await documents.load_client(URL)
     assert len(http.requests) == 1
     time.advance(2)
-    await documents.load(URL)
+    await documents.load_client(URL)
     assert len(http.requests) == 2
 
 
@@ -189,11 +189,11 @@ async def test_failed_fetches_of_documents_are_cached_for_a_minute() -> None:
     documents = FetchedClientDocuments(http, runtime=time.runtime)
     for _ in range(3):
         with pytest.raises(WorkspaceError):
-            await documents.load(URL)
+            await documents.load_client(URL)
     assert len(http.requests) == 1
     http.error = None
     time.advance(61)
-    assert (await documents.load(URL)).name == "App"
+    assert (await documents.load_client(URL)).name == "App"
 
 
 async def test_fetches_are_limited_for_each_host() -> None:
@@ -204,7 +204,7 @@ async def test_fetches_are_limited_for_each_host() -> None:
     async def load_document(address: str) -> str:
         http.document = {**DOCUMENT, "client_id": address}
         try:
-            return (await documents.load(address)).name
+            return (await documents.load_client(address)).name
         except WorkspaceError as error:
             return error.code
 

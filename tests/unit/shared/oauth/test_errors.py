@@ -71,12 +71,12 @@ class Trail(AccessAudit):
         """Return a team without members."""
         return Team("plant-a", {}, audited=self.audited, cutoffs={})
 
-    async def record_event(self, *args: Any, **members: Any) -> Mapping[str, Any] | None:
+    async def record_event_if_audited(self, *args: Any, **members: Any) -> Mapping[str, Any] | None:
         """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
         await self.may_append.wait()
-        record = await super().record_event(*args, **members)
+        record = await super().record_event_if_audited(*args, **members)
         if self.failure_after_append is not None:
             raise self.failure_after_append
         return record
@@ -109,10 +109,10 @@ async def test_a_client_has_one_event_about_rejections_an_hour(trail: Trail) -> 
     time = VirtualTime()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
-        await recorder.record("tool", error)
-    await recorder.record("other", OAuthErrorCode.INVALID_GRANT)
+        await recorder.record_refused_request("tool", error)
+    await recorder.record_refused_request("other", OAuthErrorCode.INVALID_GRANT)
     time.advance(3600)
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     assert await trail.list_events() == [
         ("tool", 1, {"invalid_grant": 1}),
         ("other", 1, {"invalid_grant": 1}),
@@ -124,14 +124,14 @@ async def test_several_instances_have_one_event_an_hour_and_lose_no_rejection(tr
     """Several instances append one event of a client per hour; the others count their rejections in a later event."""
     time = VirtualTime()
     first, second = (RefusalRecorder(trail, runtime=time.runtime) for _ in range(2))
-    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
-    await second.record("tool", OAuthErrorCode.INVALID_GRANT)
-    await second.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await first.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
+    await second.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
+    await second.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     time.advance(3600)
-    await second.record("tool", OAuthErrorCode.INVALID_GRANT)
-    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await second.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
+    await first.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     time.advance(3600)
-    await first.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await first.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     assert await trail.list_events() == [
         ("tool", 1, {"invalid_grant": 1}),
         ("tool", 3, {"invalid_grant": 2, "invalid_scope": 1}),
@@ -143,7 +143,7 @@ async def test_rejections_of_unknown_clients_are_counted_together(trail: Trail) 
     """Rejected requests of all unknown clients have one common audit event per hour."""
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):
-        await recorder.record("", OAuthErrorCode.INVALID_CLIENT)
+        await recorder.record_refused_request("", OAuthErrorCode.INVALID_CLIENT)
     assert [client for client, _, _ in await trail.list_events()] == ["unknown"]
 
 
@@ -151,9 +151,9 @@ async def test_an_unreachable_audit_log_loses_no_rejection(trail: Trail) -> None
     """If an event about rejections cannot be stored, the next event counts these rejections, too."""
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     trail.is_failing = True
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     trail.is_failing = False
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     assert await trail.list_events() == [("tool", 2, {"invalid_grant": 2})]
 
 
@@ -167,11 +167,11 @@ async def test_a_stored_event_without_a_reply_counts_each_rejection_once(trail: 
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     trail.failure_after_append = failure
     with suppress(asyncio.CancelledError):
-        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+        await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     trail.failure_after_append = None
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     time.advance(3600)
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     assert await trail.list_events() == [
         ("tool", 1, {"invalid_grant": 1}),
         ("tool", 2, {"invalid_grant": 1, "invalid_scope": 1}),
@@ -187,10 +187,10 @@ async def test_a_stored_event_without_a_reply_counts_each_rejection_once_in_the_
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     trail.failure_after_append = failure
     with suppress(asyncio.CancelledError):
-        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+        await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     trail.failure_after_append = None
     time.advance(3600)
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     assert await trail.list_events() == [("tool", 1, {"invalid_grant": 1}), ("tool", 1, {"invalid_scope": 1})]
 
 
@@ -199,11 +199,11 @@ async def test_an_event_that_was_not_stored_is_stored_once_in_the_next_hour(trai
     time = VirtualTime()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     trail.is_failing = True
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     trail.is_failing = False
     time.advance(3600)
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     events = await trail.list_events()
     assert events == [("tool", 2, {"invalid_grant": 1, "invalid_scope": 1}), ("tool", 1, {"invalid_scope": 1})]
 
@@ -214,13 +214,13 @@ async def test_an_append_that_ends_in_the_next_hour_counts_each_rejection_once(t
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     trail.may_append.clear()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(recorder.record("tool", OAuthErrorCode.INVALID_GRANT))
+        tasks.create_task(recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT))
         await asyncio.sleep(0)
         time.advance(3600)
-        tasks.create_task(recorder.record("tool", OAuthErrorCode.INVALID_SCOPE))
+        tasks.create_task(recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE))
         await asyncio.sleep(0)
         trail.may_append.set()
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     assert await trail.list_events() == [("tool", 1, {"invalid_grant": 1}), ("tool", 2, {"invalid_scope": 2})]
 
 
@@ -230,7 +230,7 @@ async def test_a_clock_that_is_set_back_loses_no_rejection(trail: Trail) -> None
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for seconds in (0, 3600, -3600, 7200):
         time.advance(seconds)
-        await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+        await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     assert [count for _, count, _ in await trail.list_events()] == [1, 1, 2]
 
 
@@ -239,8 +239,8 @@ async def test_rejections_without_provenance_are_not_counted_later(trail: Trail)
     time = VirtualTime()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     trail.audited = False
-    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_GRANT)
     trail.audited = True
     time.advance(3600)
-    await recorder.record("tool", OAuthErrorCode.INVALID_SCOPE)
+    await recorder.record_refused_request("tool", OAuthErrorCode.INVALID_SCOPE)
     assert await trail.list_events() == [("tool", 1, {"invalid_scope": 1})]

@@ -53,7 +53,7 @@ async def _interrupt_end_of_grant(oauth_server: Server) -> tuple[str, str]:
     access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
     oauth_server.failures = 1
     with pytest.raises(ConnectionError):
-        await oauth_server.ender.end(refresh.split("_")[1], EndReason.MEMBER, MEMBER)
+        await oauth_server.ender.end_grant(refresh.split("_")[1], EndReason.MEMBER, MEMBER)
     assert oauth_server.list_end_reasons() == []
     return access, refresh
 
@@ -86,15 +86,22 @@ async def test_a_consent_that_is_stored_during_the_revocation_ends(
     expires_at = oauth_server.time.now + timedelta(hours=1)
     await oauth_server.credential_store.add_token(IssuedToken("token", MEMBER, expires_at, issued.key.key_id))
     codes: list[Parameters] = []
-    revoke_key, revoke_token = oauth_server.credential_store.revoke_key, oauth_server.credential_store.revoke_token
+    revoke_key_and_find_pending_event, revoke_token_and_find_pending_event = (
+        oauth_server.credential_store.revoke_key_and_find_pending_event,
+        oauth_server.credential_store.revoke_token_and_find_pending_event,
+    )
 
     async def consent_and_revoke(credential_id: str, at: datetime, event: AccessEvent | None = None) -> object:
         if credential_id in (issued.key.key_id, "token"):
             codes.append(await oauth_server.consent_as_member("token"))
-        return await (revoke_key if credential_id == issued.key.key_id else revoke_token)(credential_id, at, event)
+        return await (
+            revoke_key_and_find_pending_event
+            if credential_id == issued.key.key_id
+            else revoke_token_and_find_pending_event
+        )(credential_id, at, event)
 
-    monkeypatch.setattr(oauth_server.credential_store, "revoke_key", consent_and_revoke)
-    monkeypatch.setattr(oauth_server.credential_store, "revoke_token", consent_and_revoke)
+    monkeypatch.setattr(oauth_server.credential_store, "revoke_key_and_find_pending_event", consent_and_revoke)
+    monkeypatch.setattr(oauth_server.credential_store, "revoke_token_and_find_pending_event", consent_and_revoke)
     if kind == "key":
         await oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id)
     else:
@@ -133,15 +140,15 @@ async def test_an_interrupted_revocation_ends_the_grant_later(
 ) -> None:
     """If the process stops after a revocation, a job ends a consent that was stored before the revocation."""
     issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
-    revoke_key = oauth_server.credential_store.revoke_key
+    revoke_key_and_find_pending_event = oauth_server.credential_store.revoke_key_and_find_pending_event
 
     async def consent_and_revoke(key_id: str, at: datetime, event: AccessEvent | None = None) -> AccessEvent | None:
         await oauth_server.consent_as_member(key_id)
-        await revoke_key(key_id, at, event)
+        await revoke_key_and_find_pending_event(key_id, at, event)
         raise ConnectionError(key_id)
 
     with monkeypatch.context() as patched:
-        patched.setattr(oauth_server.credential_store, "revoke_key", consent_and_revoke)
+        patched.setattr(oauth_server.credential_store, "revoke_key_and_find_pending_event", consent_and_revoke)
         with pytest.raises(ConnectionError):
             await oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id)
     assert oauth_server.list_end_reasons() == []
@@ -254,7 +261,7 @@ async def test_only_ends_by_members_and_clients_name_the_member(oauth_server: Se
     by_client, reused, of_removed_client = [
         (await oauth_server.redeem(await oauth_server.consent_as_member()))[1] for _ in range(3)
     ]
-    await oauth_server.grants.end_by_client(CLIENT.client_id, by_client)
+    await oauth_server.grants.try_end_grant_by_client(CLIENT.client_id, by_client)
     await oauth_server.refresh(reused)
     await check_invalid_grant(oauth_server.refresh(reused))
     oauth_server.declared.clear()

@@ -51,8 +51,8 @@ async def test_simultaneous_refreshes_end_the_grant(oauth_server: Server) -> Non
     """If a refresh token is used twice at once, one use fails, and the tokens from the other use become invalid."""
     _, text = await oauth_server.redeem(await oauth_server.consent_as_member())
     stored = await oauth_server.grants.require_grant_by_refresh_token("tool", text)
-    won, refresh = await oauth_server.grants.refresh(stored, text, None)
-    await check_invalid_grant(oauth_server.grants.refresh(stored, text, None))
+    won, refresh = await oauth_server.grants.refresh_tokens(stored, text, None)
+    await check_invalid_grant(oauth_server.grants.refresh_tokens(stored, text, None))
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(won.token)
     await check_invalid_grant(oauth_server.refresh(refresh))
@@ -118,7 +118,7 @@ async def test_a_disabled_member_ends_the_grant(oauth_server: Server) -> None:
     oauth_server.enabled = True
     await check_invalid_grant(oauth_server.refresh(used[1]))
     assert oauth_server.list_end_reasons() == ["memberDisabled", "memberDisabled"]
-    assert await oauth_server.grants.list_visible(oauth_server.build_caller()) == []
+    assert await oauth_server.grants.list_visible_grants(oauth_server.build_caller()) == []
 
 
 async def test_a_grant_does_not_outlive_its_api_key(oauth_server: Server) -> None:
@@ -140,7 +140,7 @@ async def test_the_creators_of_the_consenting_key_are_found(oauth_server: Server
     issued = await oauth_server.api_keys.issue_without_rights_check("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
     caller = await oauth_server.authenticate(access)
-    assert await oauth_server.lineage.find_key_creators(caller) == frozenset({"admin@x"})
+    assert await oauth_server.lineage.find_key_creator_ids(caller) == frozenset({"admin@x"})
 
 
 async def test_a_grant_outlives_the_record_of_the_consenting_token(oauth_server: Server) -> None:
@@ -152,4 +152,4 @@ async def test_a_grant_outlives_the_record_of_the_consenting_token(oauth_server:
     assert await oauth_server.credential_store.find_token(token.token_id) is None
     [grant] = await oauth_server.store.list_active_grants()
     caller = replace(oauth_server.build_caller(grant.grant_id), client_id=CLIENT.client_id)
-    assert await oauth_server.lineage.find_key_creators(caller) == frozenset()
+    assert await oauth_server.lineage.find_key_creator_ids(caller) == frozenset()

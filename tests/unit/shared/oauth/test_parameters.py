@@ -10,10 +10,10 @@ from shared.oauth.parameters import (
     FORM,
     ClientIdentification,
     Parameters,
-    check_resources,
+    check_resources_are_this_service,
     collect_parameters,
     identify_client,
-    parse_form,
+    parse_form_parameters,
 )
 
 BASE = "https://plant.example"
@@ -33,7 +33,7 @@ def encode_basic(text: str) -> str:
 
 def test_an_oauth_form_is_parsed() -> None:
     """In a form, empty parameters other than the scope count as missing, and only the resource may be repeated."""
-    parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
+    parsed = parse_form_parameters(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
     assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
 
 
@@ -49,7 +49,7 @@ def test_an_oauth_form_is_parsed() -> None:
 )
 def test_bodies_that_are_no_valid_form_are_rejected(media_type: str, body: bytes) -> None:
     """A body is rejected for a wrong content type, repeated or too many parameters, or invalid UTF-8."""
-    assert catch_error_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
+    assert catch_error_code(parse_form_parameters, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,10 @@ def test_the_error_names_the_missing_parameter() -> None:
 
 def test_the_resource_must_be_this_service() -> None:
     """The resource of a request must be the URL of this service or of its MCP server."""
-    check_resources(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
-    check_resources(Parameters({}), BASE)
+    check_resources_are_this_service(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
+    check_resources_are_this_service(Parameters({}), BASE)
     for other in ("https://other.example", f"{BASE}/oi-api", f"{BASE}.evil.example", BASE.upper()):
-        assert catch_error_code(check_resources, Parameters({}, (BASE, other)), BASE) is OAuthErrorCode.INVALID_TARGET
+        assert (
+            catch_error_code(check_resources_are_this_service, Parameters({}, (BASE, other)), BASE)
+            is OAuthErrorCode.INVALID_TARGET
+        )

@@ -29,12 +29,12 @@ def test_invalid_codes_are_parsed_to_none(text: str) -> None:
 def test_the_verifier_of_the_rfc_is_valid() -> None:
     """The code verifier of RFC 7636, appendix B, matches its challenge; other verifiers do not."""
     challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-    assert secrets.is_verifier_valid("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", challenge)
+    assert secrets.is_code_verifier_valid("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", challenge)
     for wrong in ("", challenge, "x" * 43, "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjX", "ä" * 43):
-        assert not secrets.is_verifier_valid(wrong, challenge)
+        assert not secrets.is_code_verifier_valid(wrong, challenge)
 
 
 def test_secrets_match_only_their_digest() -> None:
     """A secret matches only its own digest."""
-    assert secrets.is_secret_valid("a", secrets.compute_digest("a"))
-    assert not secrets.is_secret_valid("b", secrets.compute_digest("a"))
+    assert secrets.is_secret_valid("a", secrets.compute_secret_digest("a"))
+    assert not secrets.is_secret_valid("b", secrets.compute_secret_digest("a"))

@@ -62,7 +62,7 @@ def test_malformed_maximum_age_gets_invalid_request(text: str) -> None:
 @pytest.mark.parametrize("age", [0, 59.9, 60, -119])
 def test_recent_sign_in_meets_maximum_age(age: float) -> None:
     """A sign-in is accepted if it is not older than the client's maximum age."""
-    SignInDemand(60, is_new=False).check(build_key_sign_in(AT - timedelta(seconds=age)), None, AT)
+    SignInDemand(60, is_new=False).require_recent_sign_in(build_key_sign_in(AT - timedelta(seconds=age)), None, AT)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_recent_sign_in_meets_maximum_age(age: float) -> None:
 def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
     """A sign-in is rejected if it is older than the client's maximum age, unknown, or in the future."""
     with pytest.raises(WorkspaceError) as caught:
-        SignInDemand(60, is_new=False).check(sign_in, None, AT)
+        SignInDemand(60, is_new=False).require_recent_sign_in(sign_in, None, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 60)
 
 
 def test_new_sign_in_is_later_than_the_request() -> None:
     """A new sign-in must be later than the request: by microseconds with an API key, by seconds with Entra ID."""
-    NEW.check(build_key_sign_in(AT + timedelta(milliseconds=1)), AT, AT)
-    NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
+    NEW.require_recent_sign_in(build_key_sign_in(AT + timedelta(milliseconds=1)), AT, AT)
+    NEW.require_recent_sign_in(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_new_sign_in_is_later_than_the_request() -> None:
 def test_sign_ins_that_may_precede_the_request_are_rejected(sign_in: SignIn, requested_at: datetime | None) -> None:
     """If a new sign-in is required, a sign-in that is possibly older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
-        NEW.check(sign_in, requested_at, AT)
+        NEW.require_recent_sign_in(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
 
 
@@ -105,9 +105,9 @@ def test_the_service_stores_the_times_of_requests() -> None:
     def build_request(number: int, **values: str) -> Parameters:
         return Parameters({"client_id": "tool", "state": str(number), "prompt": "login"} | values)
 
-    assert times.record_arrival(Parameters({"client_id": "tool"})) is None
-    assert times.record_arrival(Parameters({"max_age": "x"})) is None
-    assert times.record_arrival(build_request(0)) == format_rfc3339(AT)
+    assert times.record_and_format_arrival_time(Parameters({"client_id": "tool"})) is None
+    assert times.record_and_format_arrival_time(Parameters({"max_age": "x"})) is None
+    assert times.record_and_format_arrival_time(build_request(0)) == format_rfc3339(AT)
     assert times.find_arrival_time(build_request(0)) == AT
     sent = AT + timedelta(seconds=9)
     assert times.find_arrival_time(build_request(0, requested_at=format_rfc3339(sent))) == sent
@@ -122,7 +122,7 @@ def test_the_service_stores_the_times_of_requests() -> None:
     )
     time.advance(1)
     for number in range(1, REMEMBERED_REQUESTS + 1):
-        times.record_arrival(build_request(number))
+        times.record_and_format_arrival_time(build_request(number))
     assert times.find_arrival_time(build_request(0)) is None
     assert times.find_arrival_time(build_request(REMEMBERED_REQUESTS)) == AT + timedelta(seconds=1)
     with pytest.raises(WorkspaceError) as caught:
@@ -140,7 +140,7 @@ async def consent_to_request(oauth_server: Server, sign_in: SignIn, **values: st
         "code_challenge_method": "S256",
     }
     caller = replace(oauth_server.build_caller(), sign_in=sign_in)
-    redirect = await oauth_server.authorization.record_decision(
+    redirect = await oauth_server.authorization.record_consent_decision(
         caller, Parameters(request | values), BASE, SCOPE.split()
     )
     assert isinstance(redirect, Redirect)

@@ -24,7 +24,7 @@ def host_log() -> Iterator[io.StringIO]:
 
 def test_log_fields_follow_the_message(host_log: io.StringIO) -> None:
     """A log line begins with the message, by which alerts find it; fields and request id follow."""
-    logs.add_fields_to_handlers("INFO")
+    logs.add_fields_to_log_handlers("INFO")
     token = logs.request_id.set("r-1")
     logs.get_logger("http").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
     logs.request_id.reset(token)
@@ -37,7 +37,7 @@ def test_log_fields_follow_the_message(host_log: io.StringIO) -> None:
 
 def test_log_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
     """Records below the configured level are not logged."""
-    logs.add_fields_to_handlers("WARNING")
+    logs.add_fields_to_log_handlers("WARNING")
     logs.get_logger("http").info("below the level")
     assert host_log.getvalue() == ""
 
@@ -46,5 +46,5 @@ def test_an_existing_log_formatter_is_not_replaced(host_log: io.StringIO) -> Non
     """If a handler has a formatter, the handler is not changed."""
     handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host_log)
     handler.setFormatter(logs.JsonFormatter())
-    logs.add_fields_to_handlers("INFO")
+    logs.add_fields_to_log_handlers("INFO")
     assert isinstance(handler.formatter, logs.JsonFormatter)

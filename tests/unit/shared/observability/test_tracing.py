@@ -93,9 +93,9 @@ def test_the_span_of_a_batch_links_to_its_callers(exporter: InMemorySpanExporter
 
 def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExporter) -> None:
     """A valid W3C parent is the parent of the span; with an invalid one, a new trace begins."""
-    with tracing.open_span("child", within={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
+    with tracing.open_span("child", parent_trace_headers={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
         pass
-    with tracing.open_span("orphan", within={"traceparent": "00-nonsense"}):
+    with tracing.open_span("orphan", parent_trace_headers={"traceparent": "00-nonsense"}):
         pass
     spans = _get_spans(exporter)
     parent = spans["child"].parent
@@ -106,10 +106,10 @@ def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExp
 
 def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
     """The status of a dependency's reply is recorded on the current span, with the error type if the call failed."""
-    tracing.record_dependency_reply({"db.response.status_code": "500"}, failed=True)
+    tracing.record_dependency_reply_on_span({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):
         with tracing.open_span(name):
-            tracing.record_dependency_reply({"db.response.status_code": "404"}, failed=failed)
+            tracing.record_dependency_reply_on_span({"db.response.status_code": "404"}, failed=failed)
     spans = _get_spans(exporter)
     assert dict(spans["good"].attributes or {}) == {"db.response.status_code": "404"}
     assert dict(spans["bad"].attributes or {}) == {"db.response.status_code": "404", "error.type": "404"}
@@ -119,7 +119,7 @@ def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemory
 def test_an_exception_is_recorded_with_its_stack_trace(exporter: InMemorySpanExporter) -> None:
     """An unexpected exception can be recorded as an event with its stack trace."""
     with tracing.open_span("outer"):
-        tracing.record_exception(ValueError("why"))
+        tracing.record_exception_on_span(ValueError("why"))
     [event] = _get_spans(exporter)["outer"].events
     assert (event.attributes or {})["exception.type"] == "ValueError"
 

@@ -19,8 +19,8 @@ from shared.openapi.document import (
     ACCEPT,
     EXECUTE,
     PathItems,
-    build_caller_document,
-    build_document,
+    build_openapi_document,
+    build_openapi_document_for_caller,
     is_usable_by_caller,
 )
 from shared.openapi.schemas import SchemaRegistry
@@ -73,7 +73,7 @@ def test_a_caller_sees_permitted_operations(
 def test_the_document_has_the_tags_and_responses_of_its_operations() -> None:
     """The document has the tags and responses that its operations use, and the service's URL."""
     operations = [build_operation("oi-api/b"), build_operation("oi-api/a"), build_operation("oi-api/a", "DELETE")]
-    document = build_document(operations, "Title", "", [], SchemaRegistry(), server="https://plant.example")
+    document = build_openapi_document(operations, "Title", "", [], SchemaRegistry(), server="https://plant.example")
     assert list(document["paths"]) == ["/oi-api/a", "/oi-api/b"]
     assert set(document["paths"]["/oi-api/a"]) == {"get", "delete"}
     assert (document["servers"][0]["url"], document["info"]["title"]) == ("https://plant.example", "Title")
@@ -85,8 +85,8 @@ def test_the_document_has_the_tags_and_responses_of_its_operations() -> None:
 def test_openapi_path_items_are_converted_one_by_one() -> None:
     """Path items are converted one by one and stored only in converted form, to limit memory."""
     items = PathItems(",".join)
-    items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
-    items.add("/b", {"get": {"tags": ["x"]}})
+    items.add_path_item("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
+    items.add_path_item("/b", {"get": {"tags": ["x"]}})
     assert (items.converted, items.tags) == ({"/a": "get,put", "/b": "get"}, {"x", "y"})
 
 
@@ -112,7 +112,7 @@ def build_catalog(*lookups: str) -> Catalog:
 
 def list_operation_ids(caller: Principal, catalog: Catalog) -> dict[str, str]:
     """Return the operation ids in a caller's document by path."""
-    paths = build_caller_document(GENERAL, caller, (), catalog, {})["paths"]
+    paths = build_openapi_document_for_caller(GENERAL, caller, (), catalog, {})["paths"]
     return {path: operation["operationId"] for path, item in paths.items() for operation in item.values()}
 
 

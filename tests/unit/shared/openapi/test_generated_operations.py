@@ -10,11 +10,11 @@ from functions.telemetry import GROUP
 from shared.openapi.generated_operations import (
     build_event_webhooks,
     build_telemetry_operation,
-    build_telemetry_path,
+    build_telemetry_url_path,
     describe_signal,
     register_query_summary_schema,
 )
-from shared.openapi.paths import build_operation
+from shared.openapi.paths import build_operation_object
 from shared.openapi.schemas import SchemaRegistry
 from shared.webhooks.events import WebhookEventType
 from tests.unit.shared.telemetry.fakes import build_connection
@@ -25,7 +25,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 def test_the_summary_schema_has_all_properties_but_the_rows() -> None:
     """The summary schema has all properties except the rows; generators merge equal properties differently."""
     schemas = SchemaRegistry()
-    build_operation(EXECUTE, schemas)
+    build_operation_object(EXECUTE, schemas)
     register_query_summary_schema(schemas)
     answer, summary = schemas.named["QueryAnswer"], schemas.named["QuerySummary"]
     assert set(answer["properties"]) - set(summary["properties"]) == {"results"}
@@ -44,9 +44,9 @@ RIG = build_connection(
 
 def test_signals_are_properties_of_the_message() -> None:
     """The body of a connection's path has the properties that the connection's signals declare."""
-    shared = build_operation(GROUP.operations[0], SchemaRegistry())
+    shared = build_operation_object(GROUP.operations[0], SchemaRegistry())
     created = build_telemetry_operation(shared, RIG, "telemetry_pump_rig")
-    assert build_telemetry_path(RIG) == "/oi-api/telemetry/pump-rig"
+    assert build_telemetry_url_path(RIG) == "/oi-api/telemetry/pump-rig"
     assert created["operationId"] == "telemetry_pump_rig"
     assert [each for each in created["parameters"] if each["in"] == "path"] == []
     form: dict[str, Any] = created["requestBody"]["content"]["application/json"]
@@ -94,7 +94,7 @@ def test_the_expected_range_of_a_signal_has_all_digits(
     signal = {"name": "n", "pointer": "/n", "type": "real", "min": low, "max": high}
     connection = build_connection("c", signals=[signal])
     assert describe_signal(connection.signals[0]) == f"Signal n. Expected range: {expected_range}."
-    shared = build_operation(GROUP.operations[0], SchemaRegistry())
+    shared = build_operation_object(GROUP.operations[0], SchemaRegistry())
     created = build_telemetry_operation(shared, connection, "telemetry_c")
     assert created["requestBody"]["content"]["application/json"]["example"] == {"n": example}
 

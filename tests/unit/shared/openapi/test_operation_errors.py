@@ -35,9 +35,9 @@ def test_each_error_status_has_codes(operation: Operation) -> None:
 def test_replies_with_the_same_codes_are_shared() -> None:
     """Operations with the same error codes refer to one documented reply, which has an example of each code."""
     schemas = SchemaRegistry()
-    first = schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"])
-    assert schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]) == first
-    assert schemas.register_problem(404, ["SURFACE_NOT_FOUND"]) != first
+    first = schemas.register_problem_and_get_reference(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"])
+    assert schemas.register_problem_and_get_reference(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]) == first
+    assert schemas.register_problem_and_get_reference(404, ["SURFACE_NOT_FOUND"]) != first
     responses, examples = build_error_components(schemas)
     [form] = responses[first.rpartition("/")[2]]["content"].values()
     assert form["schema"]["properties"]["code"]["enum"] == ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]

@@ -13,10 +13,10 @@ from shared.http.operations import Access, Call, Group, Operation, RawBody
 from shared.http.unknown_names import UnknownNames
 from shared.openapi.paths import (
     PLACEHOLDER,
-    build_operation,
+    build_operation_object,
     build_path_parameters,
     build_path_template,
-    describe_access,
+    describe_required_access,
     to_camel_case,
 )
 from shared.openapi.schemas import SchemaRegistry
@@ -112,12 +112,12 @@ def declare_test_operation(**options: Any) -> Operation:
 )
 def test_the_description_of_an_operation_states_its_right(options: dict[str, Any], sentence: str) -> None:
     """An operation's description says in a sentence which right it requires."""
-    assert describe_access(declare_test_operation(**options)) == sentence
+    assert describe_required_access(declare_test_operation(**options)) == sentence
 
 
 def test_an_operation_has_the_parameters_of_its_model() -> None:
     """An operation has the parameters of its query model and, if its group has versions, the version header."""
-    built = build_operation(declare_test_operation(query=Query), SchemaRegistry())
+    built = build_operation_object(declare_test_operation(query=Query), SchemaRegistry())
     assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
     assert [(each["name"], each["in"]) for each in built["parameters"]] == [
         ("limit", "query"),
@@ -131,7 +131,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 def test_a_body_is_required_if_one_of_its_fields_is(body: type[BaseModel], *, required: bool) -> None:
     """A body is required only if one of its fields is required."""
     schemas = SchemaRegistry()
-    built = build_operation(declare_test_operation(body=body), schemas)
+    built = build_operation_object(declare_test_operation(body=body), schemas)
     assert built["requestBody"]["required"] is required
     [schema] = [each for name, each in schemas.named.items() if name.startswith(body.__name__)]
     assert schema["additionalProperties"] is False
@@ -140,7 +140,7 @@ def test_a_body_is_required_if_one_of_its_fields_is(body: type[BaseModel], *, re
 def test_a_raw_body_has_the_documented_schema() -> None:
     """If a handler parses the raw body itself, the body has the schema in the operation's documentation."""
     docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
-    built = build_operation(
+    built = build_operation_object(
         declare_test_operation(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry()
     )
     assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -148,4 +148,4 @@ def test_a_raw_body_has_the_documented_schema() -> None:
 
 def test_a_public_operation_needs_no_credential() -> None:
     """In the document, a public operation requires no credential."""
-    assert build_operation(declare_test_operation(access=Access.PUBLIC), SchemaRegistry())["security"] == []
+    assert build_operation_object(declare_test_operation(access=Access.PUBLIC), SchemaRegistry())["security"] == []

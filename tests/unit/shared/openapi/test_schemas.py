@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from shared.http.operation_docs import build_enum_schema, build_optional_enum_schema
-from shared.openapi.schemas import SchemaRegistry, list_parameters
+from shared.openapi.schemas import SchemaRegistry, list_query_parameters
 
 
 class Colour(StrEnum):
@@ -37,7 +37,7 @@ class LampQuery(BaseModel):
 def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
     """An inline enumeration is named after its type and field; a declared one has its own name."""
     schemas = SchemaRegistry()
-    assert schemas.register(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
+    assert schemas.register_type(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
     members = schemas.named["Lamp"]["properties"]
     assert members["state"]["$ref"] == "#/components/schemas/LampState"
     assert members["colour"] == {"$ref": "#/components/schemas/Colour"}
@@ -49,7 +49,7 @@ def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
 def test_parameters_refer_to_the_same_enumeration() -> None:
     """Parameters with the same enumeration refer to one schema and have their own defaults."""
     schemas = SchemaRegistry()
-    parameters = {one["name"]: one for one in schemas.register_parameters(LampQuery)}
+    parameters = {one["name"]: one for one in schemas.register_query_parameters(LampQuery)}
     named = {
         name: schemas.replace_enums_by_references(one["schema"], "Light", name) for name, one in parameters.items()
     }
@@ -68,18 +68,18 @@ class ChoiceQuery(BaseModel):
 
 def test_a_parameter_of_two_types_keeps_both() -> None:
     """A parameter that accepts values of two types has the schemas of both."""
-    [parameter] = SchemaRegistry().register_parameters(ChoiceQuery)
+    [parameter] = SchemaRegistry().register_query_parameters(ChoiceQuery)
     number = {"type": "integer", "format": "int64"}
     assert parameter["schema"] == {"anyOf": [number, {"$ref": "#/components/schemas/Colour"}]}
-    [argument] = list_parameters(ChoiceQuery)
+    [argument] = list_query_parameters(ChoiceQuery)
     assert argument["schema"]["anyOf"][0] == number
     assert argument["schema"]["anyOf"][1]["enum"] == ["red", "green"]
 
 
 def test_mcp_tools_get_inline_enumerations() -> None:
     """Schemas of MCP tools contain no references to named schemas, because each must be complete in itself."""
-    assert "$ref" not in str(list_parameters(LampQuery))
-    [colour, *_] = list_parameters(LampQuery)
+    assert "$ref" not in str(list_query_parameters(LampQuery))
+    [colour, *_] = list_query_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from shared.outbound.addresses import (
     AddressRefusedError,
     AddressRules,
-    is_public,
+    is_public_address,
     parse_addresses,
     parse_networks,
     parse_outbound_url,
@@ -87,7 +87,7 @@ def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001::1"])
 def test_a_public_address_is_accepted(address: str) -> None:
     """A global unicast address is accepted, because it is public."""
-    assert is_public(ip_address(address))
+    assert is_public_address(ip_address(address))
 
 
 @pytest.mark.parametrize(
@@ -134,37 +134,37 @@ def test_a_public_address_is_accepted(address: str) -> None:
 )
 def test_an_internal_address_is_rejected(address: str) -> None:
     """A private, local or special address, or one that contains an IPv4 address, is rejected as not public."""
-    assert not is_public(ip_address(address))
+    assert not is_public_address(ip_address(address))
     url = parse_outbound_url("https://hooks.example/")
     with pytest.raises(AddressRefusedError, match="not public"):
-        AddressRules().check(url, parse_addresses(["8.8.8.8", address]))
+        AddressRules().require_allowed_addresses(url, parse_addresses(["8.8.8.8", address]))
 
 
 def test_every_address_of_a_host_is_checked() -> None:
     """A host is rejected if any of its IP addresses is internal, or if it has no IP address."""
     url = parse_outbound_url("https://hooks.example/")
-    AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
+    AddressRules().require_allowed_addresses(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):
         with pytest.raises(AddressRefusedError):
-            AddressRules().check(url, parse_addresses(addresses))
+            AddressRules().require_allowed_addresses(url, parse_addresses(addresses))
 
 
 def test_allowed_networks_admit_internal_addresses_and_plain_http() -> None:
     """An address in an allowed network is accepted, also with plain http unless the caller requires https."""
     local = parse_outbound_url("http://localhost:9000/")
-    LOOPBACK.check(local, parse_addresses(["127.0.0.1", "::1"]))
+    LOOPBACK.require_allowed_addresses(local, parse_addresses(["127.0.0.1", "::1"]))
     for rules, addresses in ((LOOPBACK, ["10.0.0.1"]), (AddressRules(), ["127.0.0.1"]), (LOOPBACK, ["8.8.8.8"])):
         with pytest.raises(AddressRefusedError):
-            rules.check(local, parse_addresses(addresses))
+            rules.require_allowed_addresses(local, parse_addresses(addresses))
     with pytest.raises(AddressRefusedError, match="https"):
-        LOOPBACK.check(local, parse_addresses(["127.0.0.1"]), https_only=True)
+        LOOPBACK.require_allowed_addresses(local, parse_addresses(["127.0.0.1"]), https_only=True)
 
 
 @pytest.mark.parametrize("address", ["::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"])
 def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> None:
     """An IPv6 address that contains an allowed IPv4 address is rejected."""
     with pytest.raises(AddressRefusedError):
-        LOOPBACK.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
+        LOOPBACK.require_allowed_addresses(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 @pytest.mark.parametrize(
@@ -191,22 +191,22 @@ def test_no_setting_admits_metadata_addresses(address: str) -> None:
     """Metadata addresses of clouds are rejected in every form, even in an allowed network."""
     rules = AddressRules(parse_networks("0.0.0.0/0,::/0"))
     with pytest.raises(AddressRefusedError):
-        rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
+        rules.require_allowed_addresses(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 @pytest.mark.parametrize("address", ["::", "::1", "::8.8.8.8", "64:ff9b:1::1", "2001:0:4136:e378:8000:63bf:f7f7:f7f7"])
 def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> None:
     """An IPv6 address in an allowed network is accepted, unless it contains a metadata address."""
     rules = AddressRules(parse_networks("::/0"))
-    rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
+    rules.require_allowed_addresses(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 def test_ports_of_this_service_are_rejected_at_internal_addresses() -> None:
     """A URL with a port of this service is rejected at internal addresses and accepted at public addresses."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
-        LOOPBACK.check(url, parse_addresses(["127.0.0.1"]))
-    LOOPBACK.check(url, parse_addresses(["8.8.8.8"]))
+        LOOPBACK.require_allowed_addresses(url, parse_addresses(["127.0.0.1"]))
+    LOOPBACK.require_allowed_addresses(url, parse_addresses(["8.8.8.8"]))
 
 
 def test_allowed_networks_are_parsed() -> None:

@@ -44,7 +44,7 @@ class FaultyStore:
         provisioned: number of provisionings of each chain.
         batches: sizes of the stored batches.
         max_batch_records: as in the port.
-        max_batch_weight: as in the port.
+        max_batch_bytes: as in the port.
     """
 
     outcomes: list[AppendOutcome] = field(default_factory=list)
@@ -55,15 +55,15 @@ class FaultyStore:
     batches: list[int] = field(default_factory=list)
     late: list[Callable[[], None]] = field(default_factory=list)
     max_batch_records: int = 5
-    max_batch_weight: int = 2_000_000
+    max_batch_bytes: int = 2_000_000
     started: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def measure_bytes_in_batch(self, canonical: bytes) -> int:
+    def measure_bytes_in_batch(self, canonical_json: bytes) -> int:
         """Return a record's size with each quote counted twice, like an adapter that escapes quotes."""
-        return len(canonical) + canonical.count(b'"')
+        return len(canonical_json) + canonical_json.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
         """Count the call, and wait until the test opens the gate."""
@@ -75,7 +75,7 @@ class FaultyStore:
         await self._raise_injected_error()
         return self._read_tip(chain)
 
-    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected_tip: Tip) -> Tip:
         """Append with the next outcome that the test has chosen; without one, store the records."""
         self.started.set()
         await self.gate.wait()
@@ -85,9 +85,9 @@ class FaultyStore:
         if outcome is AppendOutcome.MOVED:
             self.append_as_another_process(chain)
         if outcome is AppendOutcome.UNKNOWN_LATE:
-            self.late.append(lambda: self._append_delayed(chain, records, expected))
+            self.late.append(lambda: self._append_delayed(chain, records, expected_tip))
         if outcome in (AppendOutcome.STORED, AppendOutcome.UNKNOWN_STORED, AppendOutcome.MOVED):
-            self._store_records(chain, records, expected)
+            self._store_records(chain, records, expected_tip)
         await asyncio.sleep(0)
         if outcome in (AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE):
             raise OutcomeUnknownError("injected unknown outcome")
@@ -99,9 +99,9 @@ class FaultyStore:
         found = [record for record in self.chains.get(chain, []) if record.sequence > after]
         return RecordPage(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
 
-    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def read_hashes(self, chain: ChainKey, after_sequence: int, *, limit: int) -> Sequence[str]:
         """Return Hashes after a sequence number, in order."""
-        return [record.hash for record in self.chains.get(chain, []) if record.sequence > after][:limit]
+        return [record.hash for record in self.chains.get(chain, []) if record.sequence > after_sequence][:limit]
 
     async def scan(
         self,
@@ -116,21 +116,21 @@ class FaultyStore:
         """Raise an error, because no test of the append engine scans."""
         raise NotImplementedError
 
-    async def find(self, chain: ChainKey, by: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Find records, then complete the delayed appends, because this moment is the worst for a retry."""
         await self._raise_injected_error()
         wanted = set(values)
-        found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
+        found = [record for record in self.chains.get(chain, []) if _get_key(record, lookup_field) in wanted]
         while self.late:
             self.late.pop(0)()
         return found
 
     async def iterate_tips(
-        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+        self, changed_from_time: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield the tip of every chain."""
         for chain in list(self.chains):
-            if chain.target in targets and self._read_tip(chain).timestamp >= changed_from:
+            if chain.target in targets and self._read_tip(chain).timestamp >= changed_from_time:
                 yield chain, self._read_tip(chain)
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ class FaultyStore:
             raise TipMovedError
         assert [record.sequence for record in records] == list(range(len(stored) + 1, len(stored) + 1 + len(records)))
         assert len(records) <= self.max_batch_records
-        assert sum(self.measure_bytes_in_batch(record.canonical) for record in records) <= self.max_batch_weight
+        assert sum(self.measure_bytes_in_batch(record.canonical) for record in records) <= self.max_batch_bytes
         assert len({record.append_id for record in (*stored, *records)}) == len(stored) + len(records)
         self.batches.append(len(records))
         self.chains.setdefault(chain, []).extend(records)

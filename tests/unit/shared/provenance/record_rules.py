@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.provenance.canonical import encode_canonical_object
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import compute_record_hash, format_record_id
 from shared.provenance.records import EVENT_FIELDS
 
 
@@ -35,7 +35,7 @@ def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str 
         if record["PreviousHash"] != previous:
             return f"{record['RecordID']} does not link to the record before it"
         if (
-            compute_digest(encode_canonical_object({key: value for key, value in record.items() if key != "Hash"}))
+            compute_record_hash(encode_canonical_object({key: value for key, value in record.items() if key != "Hash"}))
             != record["Hash"]
         ):
             return f"{record['RecordID']} does not match the digest of its content"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.provenance.amendment_report import render_amendment
+from shared.provenance.amendment_report import render_amendment_html
 from shared.provenance.decisions import FoundDecisions
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import build_record_draft, seal_record
@@ -56,7 +56,7 @@ def render_with_signature(signature: Mapping[str, Any] | None, *, altered: Any =
             canonical=json.dumps({**json.loads(decision.canonical), "Signature": altered}).encode()
         )
     found: Mapping[str, ChainRecord] = {"000000000001": decision}
-    return render_amendment(amendment, FoundDecisions(found))
+    return render_amendment_html(amendment, FoundDecisions(found))
 
 
 def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:

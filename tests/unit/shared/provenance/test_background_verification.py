@@ -47,10 +47,10 @@ class RecordingVerifier:
             raise self.failing[chain]
         return await self._verifier.start(chain)
 
-    async def advance(self, run: VerificationRun, records: int) -> bool:
+    async def verify_next_records_and_check_end(self, run: VerificationRun, max_records: int) -> bool:
         """Verify the next records."""
         self.seconds += 1
-        return await self._verifier.advance(run, records)
+        return await self._verifier.verify_next_records_and_check_end(run, max_records)
 
     async def finish(self, run: VerificationRun) -> Any:
         """End the verification."""
@@ -85,7 +85,7 @@ class VerificationParts:
 
 async def run_in_new_period(background: BackgroundVerification) -> bool:
     """Start a run in a period that begins now."""
-    return await background.run(SYSTEM_RUNTIME.now())
+    return await background.try_verify_due_chains(SYSTEM_RUNTIME.now())
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ async def test_a_verification_run_continues_where_the_last_one_stopped(
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     background, period_start = verification_parts.open(seconds=2), SYSTEM_RUNTIME.now()
     runs = 1
-    while not await background.run(period_start):
+    while not await background.try_verify_due_chains(period_start):
         runs += 1
     assert runs == 5
     assert len(verification_parts.recorder.started) == 3
@@ -157,8 +157,8 @@ async def test_a_verification_run_continues_where_the_last_one_stopped(
     verification_parts.recorder.started.clear()
     await verification_parts.ledger.fill(BATCH, 1)
     period_start = SYSTEM_RUNTIME.now()
-    assert not await background.run(period_start)
-    assert await verification_parts.open().run(period_start)
+    assert not await background.try_verify_due_chains(period_start)
+    assert await verification_parts.open().try_verify_due_chains(period_start)
     assert verification_parts.recorder.started == [BATCH, BATCH]
 
 
@@ -166,13 +166,13 @@ async def test_a_period_begins_for_all_processes_at_the_same_time(verification_p
     """A process that began a period verifies all grown chains in the next one, if another process ended the period."""
     first, second = verification_parts.open(seconds=1), verification_parts.open()
     period_start = SYSTEM_RUNTIME.now()
-    assert not await first.run(period_start)
-    assert await second.run(period_start)
+    assert not await first.try_verify_due_chains(period_start)
+    assert await second.try_verify_due_chains(period_start)
     for chain in (PLATFORM, BATCH, OTHER):
         await verification_parts.ledger.fill(chain, 1)
     verification_parts.recorder.started.clear()
     period_start = SYSTEM_RUNTIME.now()
-    while not await first.run(period_start):
+    while not await first.try_verify_due_chains(period_start):
         pass
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
     assert {one.records for one in (await verification_parts.verdicts()).values() if one} == {6}
@@ -184,11 +184,11 @@ async def test_an_unfinished_verification_is_discarded_if_another_one_has_ended(
     """The result of an older verification never replaces that of a newer one by another process."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
-    assert not await background.run(period_start)
+    assert not await background.try_verify_due_chains(period_start)
     [unfinished] = verification_parts.recorder.started
     await verification_parts.ledger.fill(unfinished, 1)
-    assert await verification_parts.open().run(period_start)
-    assert await background.run(period_start)
+    assert await verification_parts.open().try_verify_due_chains(period_start)
+    assert await background.try_verify_due_chains(period_start)
     assert verification_parts.recorder.started.count(unfinished) == 2
     verdict = (await verification_parts.verdicts())[unfinished]
     assert verdict is not None
@@ -219,13 +219,13 @@ async def test_an_unfinished_verification_does_not_delay_the_report_of_a_broken_
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     log = BrokenChainLog()
     background, period_start = verification_parts.open(1, log.report), SYSTEM_RUNTIME.now()
-    assert not await background.run(period_start)
+    assert not await background.try_verify_due_chains(period_start)
     [unfinished] = verification_parts.recorder.started
     verification_parts.ledger.tamper(
         lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5")
     )
     await find_broken_by_request(verification_parts, unfinished)
-    while not await background.run(period_start):
+    while not await background.try_verify_due_chains(period_start):
         pass
     assert sorted(log.reported) == sorted((PLATFORM, BATCH, OTHER))
 
@@ -239,13 +239,13 @@ async def test_a_chain_that_a_request_found_broken_is_reported(verification_part
     )
     verification_parts.ledger.tamper(lambda file: file.execute(sql, tuple(BATCH)))
     await find_broken_by_request(verification_parts, BATCH)
-    assert await background.run(period_start)
+    assert await background.try_verify_due_chains(period_start)
     assert log.reported == [BATCH]
     assert BATCH not in verification_parts.recorder.started
     verification_parts.ledger.tamper(lambda file: file.execute(sql, tuple(OTHER)))
     await find_broken_by_request(verification_parts, OTHER)
     for _ in range(2):
-        assert await background.run(period_start)
+        assert await background.try_verify_due_chains(period_start)
         assert log.reported == [BATCH, OTHER]
     assert await run_in_new_period(background)
     assert log.reported == [BATCH, OTHER, BATCH, OTHER]
@@ -266,7 +266,7 @@ async def test_a_failed_report_stops_no_other_report(
     verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
     for chain in (PLATFORM, BATCH, OTHER):
         await find_broken_by_request(verification_parts, chain)
-    assert await verification_parts.open(on_broken=fail_for_batch).run(period_start)
+    assert await verification_parts.open(on_broken=fail_for_batch).try_verify_due_chains(period_start)
     assert sorted(log.reported) == sorted((PLATFORM, OTHER))
     assert "a broken audit chain could not be reported: down" in caplog.messages
 
@@ -282,7 +282,7 @@ async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
     [unfinished] = verification_parts.recorder.started
     await verification_parts.ledger.fill(unfinished, 1)
     period_start = SYSTEM_RUNTIME.now()
-    while not await background.run(period_start):
+    while not await background.try_verify_due_chains(period_start):
         pass
     started = verification_parts.recorder.started
     assert (len(started), started.count(unfinished)) == (4, 2)
@@ -301,12 +301,12 @@ async def test_a_fault_is_stored_at_the_end_of_a_verification_from_an_earlier_pe
     [unfinished] = verification_parts.recorder.started
     ledger = verification_parts.ledger
     other = await ledger.verifier.start(unfinished)
-    assert await ledger.verifier.advance(other, 5)
+    assert await ledger.verifier.verify_next_records_and_check_end(other, 5)
     valid = await ledger.verifier.finish(other)
     ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 5"))
     period_start = SYSTEM_RUNTIME.now()
     while (await verification_parts.verdicts())[unfinished] is None:
-        await background.run(period_start)
+        await background.try_verify_due_chains(period_start)
     await store_verification_result(verification_parts.overview, other, valid, format_rfc3339(SYSTEM_RUNTIME.now()))
     verdict = (await verification_parts.verdicts())[unfinished]
     assert verdict is not None
@@ -318,10 +318,10 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
 ) -> None:
     """If a chain grows after its verification, it is verified again in the next period."""
     background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
-    assert not await background.run(period_start)
+    assert not await background.try_verify_due_chains(period_start)
     (first,) = verification_parts.recorder.started
     await verification_parts.ledger.fill(first, 1)
-    while not await background.run(period_start):
+    while not await background.try_verify_due_chains(period_start):
         pass
     assert len(verification_parts.recorder.started) == 3
     assert await run_in_new_period(background)
@@ -391,8 +391,8 @@ async def test_a_verdict_with_a_time_in_the_future_does_not_discard_an_unfinishe
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
     verification_parts.recorder.started.clear()
-    assert not await background.run(period_start)
-    assert not await background.run(period_start)
+    assert not await background.try_verify_due_chains(period_start)
+    assert not await background.try_verify_due_chains(period_start)
     assert len(verification_parts.recorder.started) == 1
 
 
@@ -402,7 +402,7 @@ async def test_a_deleted_chain_with_checkpoints_is_broken(
 ) -> None:
     """If a chain or its head item is deleted, its checkpoint makes the verification find it, until it is restored."""
     for chain in (PLATFORM, BATCH, OTHER):
-        await verification_parts.ledger.checkpoints.create(chain)
+        await verification_parts.ledger.checkpoints.create_if_grown(chain)
     assert await run_in_new_period(verification_parts.background)
 
     def delete_chain(file: sqlite3.Connection) -> None:
@@ -440,10 +440,10 @@ async def test_a_note_that_is_no_checkpoint_does_not_hide_a_deleted_chain(
     verification_parts: VerificationParts, sizes: Sequence[int], caplog: pytest.LogCaptureFixture, *, is_found: bool
 ) -> None:
     """The scope of a deleted chain is read from its last 20 notes; if none of them names it, this is an error."""
-    await verification_parts.ledger.checkpoints.create(BATCH)
+    await verification_parts.ledger.checkpoints.create_if_grown(BATCH)
     notes = FileCheckpointStore(verification_parts.ledger.folder / "checkpoints")
     for size in sizes:
-        await notes.create(build_checkpoint_name(BATCH, size), b"x")
+        await notes.create_if_missing(build_checkpoint_name(BATCH, size), b"x")
 
     def delete_chain(file: sqlite3.Connection) -> None:
         [[number]] = file.execute("SELECT chain FROM chains WHERE scope = ?", (BATCH.scope_key,)).fetchall()
@@ -461,7 +461,7 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
     verification_parts: VerificationParts, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A checkpoint in the folder of an unknown chain that does not name this chain is logged and not verified."""
-    await verification_parts.ledger.checkpoints.create(BATCH)
+    await verification_parts.ledger.checkpoints.create_if_grown(BATCH)
     [folder] = (verification_parts.ledger.folder / "checkpoints" / "DomainEvents").iterdir()
     shutil.copytree(folder, folder.with_name("0" * 40))
     assert await run_in_new_period(verification_parts.background)

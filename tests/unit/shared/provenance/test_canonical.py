@@ -13,7 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import encode_canonical_object, encode_jcs, is_canonical, parse_canonical
+from shared.provenance.canonical import (
+    encode_canonical_json,
+    encode_canonical_object,
+    is_canonical_json,
+    parse_canonical_json,
+)
 from shared.provenance.hash_rule import MAX_DEPTH
 
 VECTORS = json.loads((Path(__file__).parents[3] / "vectors" / "jcs.json").read_text(encoding="utf-8"))
@@ -34,36 +39,36 @@ SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
 @example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
 def test_the_fast_serialiser_equals_the_library_rfc8785(value: Any) -> None:
     """For any value, the fast serialiser writes the same bytes as the library rfc8785."""
-    assert encode_jcs(value) == rfc8785.dumps(value)
+    assert encode_canonical_json(value) == rfc8785.dumps(value)
 
 
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
     """Numbers have the format of ECMAScript, as RFC 8785 section 3.2.2.3 requires."""
-    assert encode_jcs([number]).decode() == f"[{_format_as_ecmascript(number)}]"
+    assert encode_canonical_json([number]).decode() == f"[{_format_as_ecmascript(number)}]"
 
 
 @pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
 def test_published_numbers_are_serialised_as_in_the_rfc(vector: dict[str, str]) -> None:
     """Each number in appendix B of RFC 8785 is serialised as it is shown there."""
     (number,) = struct.unpack(">d", bytes.fromhex(vector["ieee754"]))
-    assert encode_jcs(number).decode() == vector["text"]
+    assert encode_canonical_json(number).decode() == vector["text"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["documents"], ids=lambda vector: vector["name"])
 def test_published_documents_are_serialised_as_in_the_rfc(vector: dict[str, Any]) -> None:
     """The objects in section 3.2 of RFC 8785 are serialised as shown there, with keys in the order of section 3.2.3."""
     value = json.loads(vector["json"])
-    assert encode_jcs(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
+    assert encode_canonical_json(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
 
 
 @given(JSON)
 def test_canonical_text_is_parsed_to_the_same_value(value: Any) -> None:
     """Canonical bytes are parsed to an equal value, which has the same canonical bytes."""
-    canonical = encode_jcs(value)
-    assert parse_canonical(canonical) == value
-    assert encode_jcs(parse_canonical(canonical)) == canonical
-    assert is_canonical(canonical) or value is None
+    canonical = encode_canonical_json(value)
+    assert parse_canonical_json(canonical) == value
+    assert encode_canonical_json(parse_canonical_json(canonical)) == canonical
+    assert is_canonical_json(canonical) or value is None
 
 
 @given(JSON)
@@ -75,7 +80,7 @@ def test_sorted_json_is_not_always_canonical(value: Any) -> None:
     """JSON with sorted keys is canonical only if RFC 8785 gives the same bytes."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     same = value is not None and rfc8785.dumps(value) == text
-    assert is_canonical(text) == same
+    assert is_canonical_json(text) == same
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_sorted_json_is_not_always_canonical(value: Any) -> None:
 )  # fmt: skip
 def test_other_forms_of_a_value_are_not_canonical(text: str) -> None:
     """Another form of the same value is not canonical, and neither is invalid JSON."""
-    assert not is_canonical(text.encode())
+    assert not is_canonical_json(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -116,11 +121,11 @@ def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
     value: Any = innermost
     for _ in range(levels):
         value = [value]
-    assert is_canonical(encode_canonical_object({"state": value}))
+    assert is_canonical_json(encode_canonical_object({"state": value}))
     with pytest.raises(WorkspaceError) as caught:
         encode_canonical_object({"state": [value]})
     assert "is nested deeper than 128 levels" in str(caught.value.members["errors"])
-    assert not is_canonical(rfc8785.dumps({"state": [value]}))
+    assert not is_canonical_json(rfc8785.dumps({"state": [value]}))
 
 
 def test_extreme_nesting_is_rejected() -> None:

@@ -69,7 +69,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     """A batch has a maximum weight; the weight of a record can be more than its length."""
-    store = FaultyStore(max_batch_weight=4_000)
+    store = FaultyStore(max_batch_bytes=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append_event(log, str(number), size=300) for number in range(9)))
     assert sorted(read_names(store)) == sorted(map(str, range(9)))
@@ -249,7 +249,7 @@ async def test_exclusive_appends_see_each_other() -> None:
 
     log = build_engine(store)
     outcomes = await asyncio.gather(
-        *(append_event(log, str(number), check=check, exclusive="decision") for number in range(4)),
+        *(append_event(log, str(number), check=check, exclusive_key="decision") for number in range(4)),
         return_exceptions=True,
     )
     assert [isinstance(outcome, AppendResult) for outcome in outcomes] == [True, False, False, False]
@@ -268,7 +268,7 @@ async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
     """Whatever faults and cancellations occur, a successful append is stored once, and any other at most once."""
-    store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
+    store = FaultyStore(outcomes=list(outcomes), max_batch_bytes=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))
 

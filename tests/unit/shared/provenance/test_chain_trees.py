@@ -49,11 +49,13 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(ledger.folder / "checkpoints")
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 30)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     tiles = sorted((ledger.folder / "checkpoints" / build_checkpoint_name_prefix(PLATFORM)).glob("roots-*.state"))
-    assert [len(await Tiles(notes, build_checkpoint_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [
+    assert [
+        len(await Tiles(notes, build_checkpoint_name_prefix).load_subtree_roots(PLATFORM, tile)) for tile in range(4)
+    ] == [
         4,
         4,
         1,
@@ -86,7 +88,7 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
         tile.unlink()
     assert await count_read_hashes() == 36
     await ledger.fill(PLATFORM, 3)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     assert await count_read_hashes() == 4
 
 
@@ -119,17 +121,17 @@ async def test_wrong_roots_are_not_stored(tmp_path: Path) -> None:
     """Subtree roots of a damaged Hash are not stored with a checkpoint; after its repair, all proofs are valid."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 15)
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
         stored = (await ledger.records(PLATFORM))[13].hash
         set_hash(ledger, 14, "0" * 64)
         await ledger.fill(PLATFORM, 30)
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
         assert not await are_proofs_valid(ledger, ledger.checkpoints.trees)
         set_hash(ledger, 14, stored)
     async with open_ledger(tmp_path) as ledger:
         assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
         await ledger.fill(PLATFORM, 1)
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
         assert await are_proofs_valid(ledger, ledger.checkpoints.trees)
 
 
@@ -138,11 +140,11 @@ async def test_a_checkpoint_is_complete_although_an_old_hash_is_damaged(tmp_path
     """If a Hash that an earlier checkpoint covers is not hexadecimal, a new checkpoint is created without tiles."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 15)
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
         stored = (await ledger.records(PLATFORM))[13].hash
         set_hash(ledger, 14, "not hex")
         await ledger.fill(PLATFORM, 30)
-        created = await ledger.checkpoints.create(PLATFORM)
+        created = await ledger.checkpoints.create_if_grown(PLATFORM)
         assert created is not None
         signature = await FileCheckpointStore(tmp_path / "checkpoints").find_checkpoint(f"{created.name}.cose")
         assert signature is not None
@@ -153,17 +155,17 @@ async def test_a_checkpoint_is_complete_although_an_old_hash_is_damaged(tmp_path
 @pytest.mark.usefixtures("small_tiles")
 async def test_tiles_are_stored_in_their_order(ledger: Ledger) -> None:
     """If storing one of several new tiles fails, the next checkpoint stores this tile and the later ones."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 30)
     folder = ledger.folder / "checkpoints" / build_checkpoint_name_prefix(PLATFORM)
     (folder / "roots-000001.state").mkdir()
     with pytest.raises(WorkspaceError, match="cannot be read or written"):
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
     (folder / "roots-000001.state").rmdir()
     await ledger.fill(PLATFORM, 1)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
-    assert [len(await tiles.load(PLATFORM, tile)) for tile in range(3)] == [4, 4, 1]
+    assert [len(await tiles.load_subtree_roots(PLATFORM, tile)) for tile in range(3)] == [4, 4, 1]
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -173,8 +175,8 @@ async def test_verification_of_a_valid_chain_repairs_wrong_roots(tmp_path: Path,
     notes = FileCheckpointStore(tmp_path / "checkpoints")
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 37)
-        await ledger.checkpoints.create(PLATFORM)
-        await Tiles(notes, build_checkpoint_name_prefix).save(PLATFORM, 1, [b"x" * 32] * 4)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
+        await Tiles(notes, build_checkpoint_name_prefix).save_subtree_roots(PLATFORM, 1, [b"x" * 32] * 4)
     async with open_ledger(tmp_path) as ledger:
         if is_cached:
             assert not await are_proofs_valid(ledger, ledger.checkpoints.trees)
@@ -187,31 +189,31 @@ async def test_verification_of_a_valid_chain_repairs_wrong_roots(tmp_path: Path,
 class InterruptedTiles(Tiles):
     """Tiles of which the second one cannot be stored."""
 
-    async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
+    async def save_subtree_roots(self, chain: ChainKey, tile_number: int, roots: Sequence[bytes]) -> None:
         """Store the roots of one tile, or raise CancelledError."""
-        if tile == 1:
+        if tile_number == 1:
             raise asyncio.CancelledError
-        await super().save(chain, tile, roots)
+        await super().save_subtree_roots(chain, tile_number, roots)
 
 
 @pytest.mark.usefixtures("small_tiles")
 async def test_an_interrupted_repair_of_stored_roots_is_repeated(ledger: Ledger) -> None:
     """If a repair of subtree roots is cancelled before all tiles are stored, a later repair stores them."""
     await ledger.fill(PLATFORM, 30)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     checkpoint = (await ledger.checkpoints.load_newest_verified(PLATFORM)).checkpoint
     notes = FileCheckpointStore(ledger.folder / "checkpoints")
     tiles = InterruptedTiles(notes, build_checkpoint_name_prefix)
-    right = await tiles.load(PLATFORM, 1)
-    await Tiles(notes, build_checkpoint_name_prefix).save(PLATFORM, 1, [b"x" * 32] * 4)
+    right = await tiles.load_subtree_roots(PLATFORM, 1)
+    await Tiles(notes, build_checkpoint_name_prefix).save_subtree_roots(PLATFORM, 1, [b"x" * 32] * 4)
     trees = ChainTrees(ledger.store, tiles)
     for _ in range(2):
         with pytest.raises(asyncio.CancelledError):
-            await trees.repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
-    assert await ChainTrees(ledger.store, Tiles(notes, build_checkpoint_name_prefix)).repair_roots(
+            await trees.try_repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
+    assert await ChainTrees(ledger.store, Tiles(notes, build_checkpoint_name_prefix)).try_repair_roots(
         PLATFORM, checkpoint.size, checkpoint.root
     )
-    assert await tiles.load(PLATFORM, 1) == right
+    assert await tiles.load_subtree_roots(PLATFORM, 1) == right
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -219,12 +221,12 @@ async def test_an_interrupted_repair_of_stored_roots_is_repeated(ledger: Ledger)
 async def test_roots_are_not_repaired_from_damaged_hashes(ledger: Ledger, damaged: str) -> None:
     """Stored subtree roots stay unchanged if the stored hashes do not give the signed root."""
     await ledger.fill(PLATFORM, 30)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     checkpoint = (await ledger.checkpoints.load_newest_verified(PLATFORM)).checkpoint
     tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
     forged = [b"x" * 32] * 4
-    await tiles.save(PLATFORM, 0, forged)
+    await tiles.save_subtree_roots(PLATFORM, 0, forged)
     set_hash(ledger, 3, damaged)
     trees = ChainTrees(ledger.store, tiles)
-    assert not await trees.repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
-    assert await tiles.load(PLATFORM, 0) == forged
+    assert not await trees.try_repair_roots(PLATFORM, checkpoint.size, checkpoint.root)
+    assert await tiles.load_subtree_roots(PLATFORM, 0) == forged

@@ -11,9 +11,9 @@ from oi.verification.command import main
 
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import AmendmentPolicy, Amendments
-from shared.provenance.canonical import encode_jcs
+from shared.provenance.canonical import encode_canonical_json
 from shared.provenance.chain_verification import ChainVerification, to_rows
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import compute_record_hash, format_record_id
 from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, Filters, Target
@@ -111,8 +111,8 @@ async def test_the_reason_of_a_sound_chain_counts_its_records(ledger: Ledger, co
 async def test_bytes_in_a_filter_field_never_equal_a_number_in_the_content(ledger: Ledger, value: Any) -> None:
     """A record with bytes as a filter field is invalid, whatever its content; no checkpoint covers it."""
     last = (await ledger.records(PLATFORM))[-1]
-    canonical = encode_jcs(json.loads(last.canonical) | {"EntityID": value})
-    digest = compute_digest(canonical)
+    canonical = encode_canonical_json(json.loads(last.canonical) | {"EntityID": value})
+    digest = compute_record_hash(canonical)
 
     def forge_last_record(connection: sqlite3.Connection) -> None:
         edit = f"UPDATE records SET canonical = ?, hash = ?, entity_id = x'00' WHERE chain = {CHAIN} AND sequence = ?"
@@ -126,7 +126,7 @@ async def test_bytes_in_a_filter_field_never_equal_a_number_in_the_content(ledge
         f"filter fields of {format_record_id(COUNT)} are not text: EntityID",
     )
     with pytest.raises(WorkspaceError) as refusal:
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
 
 
@@ -151,7 +151,7 @@ async def test_a_damaged_record_is_named_and_others_are_readable(
     for named in (None, 4):
         verdict = await ledger.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, format_record_id(4), False)
-        json.dumps(verdict.to_reply(PLATFORM)).encode()
+        json.dumps(verdict.to_reply_json(PLATFORM)).encode()
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
         await query_records(ledger.store, PLATFORM, filters)
     answer = await query_records(ledger.store, PLATFORM, Filters())
@@ -188,7 +188,7 @@ async def test_a_record_with_duplicate_names_is_damaged(
     content = MENDED[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
-    ledger.tamper(lambda file: file.execute(sql, (content, compute_digest(content))))
+    ledger.tamper(lambda file: file.execute(sql, (content, compute_record_hash(content))))
     verdict = await ledger.verify(PLATFORM, 4)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(4))
     answer = await export_records(ledger.store, PLATFORM, Filters())
@@ -226,7 +226,7 @@ async def test_a_damaged_head_item_is_found(ledger: Ledger, column: str, value: 
     assert not verdict.chain_valid
     assert len(parse_records(await query_records(ledger.store, PLATFORM, Filters()))) == COUNT
     assert BATCH in [chain async for chain, _ in ledger.store.iterate_tips()]
-    await ledger.checkpoints.create_all()
+    await ledger.checkpoints.create_all_and_count_them()
     assert (await ledger.checkpoints.load_newest_verified(BATCH)).checkpoint.size == 2
 
 
@@ -243,8 +243,8 @@ def forge_record_after_head(sequence: int, **changes: Any) -> Callable[[sqlite3.
         sql = f"SELECT canonical, hash FROM records WHERE chain = {CHAIN} AND sequence = {COUNT}"
         text, previous = connection.execute(sql).fetchone()
         value = json.loads(text) | {"RecordID": format_record_id(sequence), "PreviousHash": previous} | changes
-        content = encode_jcs(value)
-        row = (sequence, f"forged-{sequence}", content, compute_digest(content))
+        content = encode_canonical_json(value)
+        row = (sequence, f"forged-{sequence}", content, compute_record_hash(content))
         connection.execute(
             f"INSERT INTO records (chain, sequence, append_id, canonical, hash) VALUES ({CHAIN}, ?, ?, ?, ?)", row
         )
@@ -299,7 +299,7 @@ async def test_a_record_with_an_invalid_hash_gets_no_proof(ledger: Ledger) -> No
         await Proofs(ledger.store, ledger.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     with pytest.raises(WorkspaceError):
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,10 @@ async def test_a_record_with_an_invalid_hash_gets_no_proof(ledger: Ledger) -> No
     [
         "UPDATE records SET canonical = 5 WHERE entity_id = 'e'",
         "UPDATE records SET canonical = replace(canonical, 'maker', 'other') WHERE entity_id = 'e'",
-        f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{compute_digest(b'{}')}' WHERE entity_id = 'e'",
+        (
+            f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{compute_record_hash(b'{}')}' "
+            "WHERE entity_id = 'e'"
+        ),
     ],
 )
 async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:

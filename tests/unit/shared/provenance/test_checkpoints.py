@@ -20,14 +20,14 @@ from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import CHANGED
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import encode_jcs
+from shared.provenance.canonical import encode_canonical_json
 from shared.provenance.checkpoints import (
     Checkpoints,
     RetrySchedule,
     build_checkpoint_name,
     build_checkpoint_name_prefix,
 )
-from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
+from shared.provenance.hash_rule import compute_genesis_hash, compute_record_hash, format_record_id
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, ChainStore, Target
@@ -53,7 +53,7 @@ async def test_the_newest_of_many_checkpoints_is_found(tmp_path: Path) -> None:
     """The newest of many checkpoints is found, even if a crash left an empty folder."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
-        assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())
+        assert await store.create_if_missing(build_checkpoint_name(PLATFORM, size), str(size).encode())
         newest = await store.find_newest(build_checkpoint_name_prefix(PLATFORM))
         assert newest is not None
         assert (newest.name, newest.note) == (build_checkpoint_name(PLATFORM, size), str(size).encode())
@@ -68,7 +68,7 @@ async def test_the_newest_of_many_checkpoints_is_found(tmp_path: Path) -> None:
 
 async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
     """A checkpoint has origin, size and root, a blank line, and an ECDSA signature with the key's id, as in C2SP."""
-    made = await ledger.checkpoints.create(BATCH)
+    made = await ledger.checkpoints.create_if_grown(BATCH)
     assert made is not None
     text, _, signature = made.note.decode().rpartition("\n\n")
     origin, size, root = text.split("\n")
@@ -87,10 +87,10 @@ async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
 
 async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
     """A checkpoint is signed once for each size of a chain; after the chain has grown, a new checkpoint is signed."""
-    assert await ledger.checkpoints.create_all() == 2
-    assert await ledger.checkpoints.create_all() == 0
+    assert await ledger.checkpoints.create_all_and_count_them() == 2
+    assert await ledger.checkpoints.create_all_and_count_them() == 0
     await ledger.fill(PLATFORM, 1)
-    assert await ledger.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.create_all_and_count_them() == 1
     current = await ledger.checkpoints.load_newest_verified(PLATFORM)
     assert (current.checkpoint.size, current.stored.name) == (8, build_checkpoint_name(PLATFORM, 8))
     assert current.last_hash == (await ledger.records(PLATFORM))[-1].hash
@@ -98,7 +98,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 
 async def test_a_changed_working_state_is_computed_again(ledger: Ledger) -> None:
     """If the stored working state was changed, truncated or lost, it is computed again before the next checkpoint."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     whole = CompactRange()
     whole.append(await read_leaves(ledger, PLATFORM))
     without_last = {"size": whole.size, "nodes": [node.hex() for node in whole.nodes], "last": ""}
@@ -110,11 +110,11 @@ async def test_a_changed_working_state_is_computed_again(ledger: Ledger) -> None
     for text in (json.dumps(without_last), "", "{}", '{"size":7,"nodes":[]}', *changed):
         state.write_text(text)
         await ledger.fill(PLATFORM, 1)
-        made = await ledger.checkpoints.create(PLATFORM)
+        made = await ledger.checkpoints.create_if_grown(PLATFORM)
         assert made is not None
         tree = CompactRange()
         tree.append(await read_leaves(ledger, PLATFORM))
-        assert (await ledger.checkpoints.open_checkpoint(PLATFORM, made)).root == tree.compute_root()
+        assert (await ledger.checkpoints.verify_and_parse_checkpoint(PLATFORM, made)).root == tree.compute_root()
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
@@ -123,7 +123,7 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
     """If a chain was replaced with an older copy that has grown since, no checkpoint is signed."""
     older = await ledger.records(PLATFORM)
     await ledger.fill(PLATFORM, 4)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     last = older[-1]
 
     def restore_older_chain(file: sqlite3.Connection) -> None:
@@ -141,17 +141,17 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
     """If the last record that a checkpoint covers was changed later, no further checkpoint is signed."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
-    text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
+    text = encode_canonical_json(json.loads(last.canonical) | {"Description": "edited"})
 
     def edit_last_record(file: sqlite3.Connection) -> None:
         row = "chain = 1 AND sequence = 7"
         file.execute(f"UPDATE records SET canonical = ? WHERE {row}", (text,))
         if mended != "nothing":
-            file.execute(f"UPDATE records SET hash = ? WHERE {row}", (compute_digest(text),))
+            file.execute(f"UPDATE records SET hash = ? WHERE {row}", (compute_record_hash(text),))
         if mended == "Hash and head":
-            file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (compute_digest(text),))
+            file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (compute_record_hash(text),))
 
     if mended == "Hash and head":
         ledger.tamper(edit_last_record)
@@ -179,43 +179,43 @@ async def assert_not_signed(ledger: Ledger) -> None:
     """Check that no checkpoint is created and the newest one is unchanged."""
     before = await ledger.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     assert await ledger.checkpoints.find_newest(PLATFORM) == before
 
 
 async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> None:
     """If a new record has an earlier time than the last signed record, no checkpoint is signed."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 1)
     last = (await ledger.records(PLATFORM))[-1]
     value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
 
     def set_earlier_time(file: sqlite3.Connection) -> None:
-        text = encode_jcs(value)
-        fields = (text, compute_digest(text), value["Timestamp"])
+        text = encode_canonical_json(value)
+        fields = (text, compute_record_hash(text), value["Timestamp"])
         sql = "UPDATE records SET (canonical, hash, timestamp) = (?, ?, ?) WHERE chain = 1 AND sequence = ?"
         file.execute(sql, (*fields, last.sequence))
         file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
 
     ledger.tamper(set_earlier_time)
     with pytest.raises(WorkspaceError, match="earlier than the time of") as caught:
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(last.sequence)
 
 
 async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
     """A broken chain is not signed until it is repaired; other chains are signed."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 2)
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
     with pytest.raises(WorkspaceError) as caught:
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert await ledger.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.create_all_and_count_them() == 1
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
-    assert await ledger.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.create_all_and_count_them() == 1
 
 
 async def test_an_existing_checkpoint_is_not_replaced(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ async def test_an_existing_checkpoint_is_not_replaced(tmp_path: Path) -> None:
     store = FileCheckpointStore(tmp_path)
     name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
-    assert await store.create(name, b"first")
-    assert not await store.create(name, b"second")
+    assert await store.create_if_missing(name, b"first")
+    assert not await store.create_if_missing(name, b"second")
     stored = await store.find_newest(name[:-12])
     assert stored is not None
     assert (stored.name, stored.note) == (name, b"first")
@@ -255,13 +255,13 @@ async def test_a_checkpoint_run_without_changes_makes_one_store_call(ledger: Led
     checkpoints = ledger.checkpoints
     checkpoints._store = cast("ChainStore", store)
     checkpoints._runtime = Runtime(now=lambda: moment)
-    assert await checkpoints.create_all() == 21
+    assert await checkpoints.create_all_and_count_them() == 21
     moment += timedelta(hours=2)
-    assert await checkpoints.create_all() == 0
+    assert await checkpoints.create_all_and_count_them() == 0
     store.asked.clear()
     listed = [chain async for chain, _ in ledger.store.iterate_tips(checkpoints._swept_from)]
     assert listed == []
-    sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all() == 0]
+    sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all_and_count_them() == 0]
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
     (broken,) = checkpoints._failures._known
     assert broken == PLATFORM
@@ -272,10 +272,10 @@ async def test_a_record_gets_a_checkpoint_if_the_clock_was_set_back_and_forward(
     chain = ChainKey(Target.DOMAIN_EVENTS, "tank-1")
     ahead = now() + timedelta(minutes=59)
     ledger.checkpoints._runtime = Runtime(now=lambda: ahead)
-    await ledger.checkpoints.create_all()
+    await ledger.checkpoints.create_all_and_count_them()
     # The record has the current time, and the clock is ahead again when the next run starts.
     await ledger.fill(chain, 1)
-    assert await ledger.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.create_all_and_count_them() == 1
     assert await ledger.checkpoints.count_covered_records(chain) == 1
 
 
@@ -316,17 +316,17 @@ async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> No
 
             calls = 0
 
-            async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+            async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:
                 """Store the sizes of new checkpoints; the first call fails."""
                 self.calls += 1
                 if self.calls == 1:
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
-                stored.update(sizes)
+                stored.update(sizes_by_chain)
 
         checkpoints = open_checkpoints(ledger, Overview())
-        assert await checkpoints.create(PLATFORM) is not None
+        assert await checkpoints.create_if_grown(PLATFORM) is not None
         assert stored == {}
-        assert await checkpoints.create_all() == 0
+        assert await checkpoints.create_all_and_count_them() == 0
         assert stored == {PLATFORM: 3}
 
 
@@ -342,12 +342,12 @@ class FailingOverview:
         self.errors: dict[ChainKey, BaseException] = {}
         self.stored: dict[ChainKey, int] = {}
 
-    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+    async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:
         """Store the sizes of new checkpoints, or raise the error of a chain."""
-        for chain in sizes:
+        for chain in sizes_by_chain:
             if chain in self.errors:
                 raise self.errors[chain]
-        self.stored.update(sizes)
+        self.stored.update(sizes_by_chain)
 
 
 def open_checkpoints(ledger: Ledger, overview: Any) -> Checkpoints:
@@ -366,10 +366,10 @@ async def test_sizes_are_stored_after_a_cancellation_or_an_unexpected_error(
     overview.errors[PLATFORM] = error
     checkpoints = open_checkpoints(ledger, overview)
     with suppress(asyncio.CancelledError):
-        await checkpoints.create(PLATFORM)
+        await checkpoints.create_if_grown(PLATFORM)
     assert overview.stored == {}
     overview.errors.clear()
-    await checkpoints.create_all()
+    await checkpoints.create_all_and_count_them()
     assert overview.stored == {PLATFORM: 7, BATCH: 3}
 
 
@@ -378,9 +378,9 @@ async def test_a_bundle_stores_only_the_size_of_its_own_chain(ledger: Ledger) ->
     overview = FailingOverview()
     overview.errors[BATCH] = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
     checkpoints = open_checkpoints(ledger, overview)
-    await checkpoints.create(BATCH)
+    await checkpoints.create_if_grown(BATCH)
     overview.errors.clear()
-    await checkpoints.create(PLATFORM)
+    await checkpoints.create_if_grown(PLATFORM)
     assert overview.stored == {PLATFORM: 7}
 
 
@@ -395,7 +395,7 @@ async def test_a_summary_that_cannot_be_changed_does_not_stop_other_sizes(ledger
         overview.stored.clear()
         checkpoints = open_checkpoints(ledger, overview)
         for _ in range(2):
-            await checkpoints.create_all()
+            await checkpoints.create_all_and_count_them()
         assert list(overview.stored) == [other]
 
 
@@ -404,11 +404,11 @@ async def test_sizes_that_a_process_did_not_store_are_stored_later(tmp_path: Pat
     overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 3)
-        await ledger.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create_if_grown(PLATFORM)
         [summary] = await overview.list_chains(None, None, 10)
         assert summary.checkpoint_size is None
         checkpoints = open_checkpoints(ledger, overview)
-        assert await checkpoints.create_all() == 0
+        assert await checkpoints.create_all_and_count_them() == 0
         [summary] = await overview.list_chains(None, None, 10)
         assert summary.checkpoint_size == 3
     await overview.close()

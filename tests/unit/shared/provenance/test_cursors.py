@@ -54,7 +54,7 @@ def test_a_list_cursor_is_decoded_to_the_last_item_of_its_page() -> None:
 def test_a_list_cursor_of_another_list_is_rejected(cursor: str, rule: str) -> None:
     """A cursor of another list, or of the same list with other filters, is rejected."""
     faults = ValidationErrors()
-    CURSOR.collect_errors(faults, cursor, "closed")
+    CURSOR.add_cursor_error_if_invalid(faults, cursor, "closed")
     with pytest.raises(WorkspaceError, match=rule) as collected:
         faults.raise_all()
     with pytest.raises(WorkspaceError, match=rule) as raised:
@@ -78,7 +78,7 @@ def test_a_list_cursor_is_compared_with_valid_filters_only(
     """An invalid cursor is added to other errors; a cursor is compared with the filters only if all are valid."""
     faults = ValidationErrors()
     faults.add(build_invalid_field_error(invalid_field, "is invalid"))
-    CURSOR.collect_errors(faults, cursor, "")
+    CURSOR.add_cursor_error_if_invalid(faults, cursor, "")
     with pytest.raises(WorkspaceError) as caught:
         faults.raise_all()
     assert [error["field"] for error in caught.value.members["errors"]] == fields  # type: ignore[attr-defined]

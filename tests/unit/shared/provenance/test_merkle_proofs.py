@@ -19,12 +19,12 @@ from tests.unit.shared.provenance.chains import OF_PLATFORM, PLATFORM, Ledger, r
 
 async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
     """Each record's inclusion proof and each consistency proof between checkpoints is valid for the signed roots."""
-    first = await ledger.checkpoints.create(PLATFORM)
+    first = await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 6)
-    second = await ledger.checkpoints.create(PLATFORM)
+    second = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert first is not None
     assert second is not None
-    old, new = [await ledger.checkpoints.open_checkpoint(PLATFORM, stored) for stored in (first, second)]
+    old, new = [await ledger.checkpoints.verify_and_parse_checkpoint(PLATFORM, stored) for stored in (first, second)]
     proofs = Proofs(ledger.store, ChainTrees(ledger.store))
     for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
         proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
@@ -39,23 +39,23 @@ async def test_proofs_use_subtree_roots_that_another_process_repaired(
     """If another process repairs wrong subtree roots, proofs of a process that has cached them are valid again."""
     for module in (chain_trees, merkle_proofs):
         monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
-    first = await ledger.checkpoints.create(PLATFORM)
+    first = await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 6)
-    second = await ledger.checkpoints.create(PLATFORM)
+    second = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert first is not None
     assert second is not None
-    old, new = [await ledger.checkpoints.open_checkpoint(PLATFORM, stored) for stored in (first, second)]
+    old, new = [await ledger.checkpoints.verify_and_parse_checkpoint(PLATFORM, stored) for stored in (first, second)]
     leaves = await read_leaves(ledger, PLATFORM)
     tiles = Tiles(FileCheckpointStore(ledger.folder / "checkpoints"), build_checkpoint_name_prefix)
-    right = await tiles.load(PLATFORM, 0)
+    right = await tiles.load_subtree_roots(PLATFORM, 0)
     seconds = 0.0
     runtime = Runtime(monotonic=lambda: seconds)
     for is_consistency in (False, True):
-        await tiles.save(PLATFORM, 0, [b"x" * 32] * 3)
+        await tiles.save_subtree_roots(PLATFORM, 0, [b"x" * 32] * 3)
         proofs = Proofs(ledger.store, ChainTrees(ledger.store, tiles, runtime=runtime), ledger.checkpoints)
         proof = await proofs.prove_inclusion(PLATFORM, 13, new.size)
         assert not is_included(leaves[12], proof.leaf_index, proof.size, proof.hashes, new.root)
-        await tiles.save(PLATFORM, 0, right)
+        await tiles.save_subtree_roots(PLATFORM, 0, right)
         seconds += 60
         if is_consistency:
             growth = await proofs.prove_consistency(PLATFORM, old.size, new.size)
@@ -68,9 +68,9 @@ async def test_a_record_with_a_damaged_hash_has_a_proof(ledger: Ledger, monkeypa
     """The proof of a record does not contain its hash, so it is built although the stored hash is not hexadecimal."""
     for module in (chain_trees, merkle_proofs):
         monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
-    stored = await ledger.checkpoints.create(PLATFORM)
+    stored = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert stored is not None
-    signed = await ledger.checkpoints.open_checkpoint(PLATFORM, stored)
+    signed = await ledger.checkpoints.verify_and_parse_checkpoint(PLATFORM, stored)
     leaves = await read_leaves(ledger, PLATFORM)
     damaged = f"sequence = 6 AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET hash = 'no hash' WHERE {damaged}"))
@@ -86,9 +86,9 @@ async def test_a_damaged_chain_is_read_again_at_most_once_a_minute(
     """Proofs of a damaged chain compute the subtree roots again once a minute, and otherwise use the cached roots."""
     for module in (chain_trees, merkle_proofs):
         monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.fill(PLATFORM, 30)
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     sql = "UPDATE records SET hash = ? WHERE sequence = 1 AND chain = (SELECT chain FROM chains WHERE target = ?)"
     ledger.tamper(lambda file: file.execute(sql, ("0" * 64, PLATFORM.target)))
     seconds, pages = 0.0, []

@@ -16,7 +16,7 @@ from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.notes import NoteError, VerifierKey, build_checkpoint_origin, open_checkpoint
+from shared.provenance.notes import NoteError, VerifierKey, build_checkpoint_origin, verify_and_parse_checkpoint
 from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, get_workspace_id, open_ledger
@@ -83,7 +83,7 @@ async def reports_valid_chains(ledger: Ledger, checkpoints: Checkpoints) -> bool
 async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotatable_key: RotatableKey) -> None:
     """After a rotation, signatures of the old key stay trusted, and all processes sign with the new key."""
     before = open_checkpoints(ledger, rotatable_key.old)
-    assert await before.create_all() == 2
+    assert await before.create_all_and_count_them() == 2
     old = await before.load_verifier_key()
     after = open_checkpoints(ledger, rotatable_key.replace())
     new = await after.load_verifier_key()
@@ -94,19 +94,19 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotat
     # Either key verifies earlier notes.
     given = (await after.load_newest_verified(BATCH)).stored.note
     for key in (old, new):
-        assert open_checkpoint(given, key, build_checkpoint_origin(WORKSPACE, *BATCH)).size == 3
+        assert verify_and_parse_checkpoint(given, key, build_checkpoint_origin(WORKSPACE, *BATCH)).size == 3
     await ledger.fill(BATCH, 2)
-    made = await after.create(BATCH)
+    made = await after.create_if_grown(BATCH)
     assert made is not None
     origin = build_checkpoint_origin(WORKSPACE, *BATCH)
-    assert open_checkpoint(made.note, new, origin).size == 5
+    assert verify_and_parse_checkpoint(made.note, new, origin).size == 5
     with pytest.raises(NoteError):
-        open_checkpoint(made.note, old, origin)
+        verify_and_parse_checkpoint(made.note, old, origin)
     # Checkpoints of an older process are trusted, too.
     for checkpoints in (before, after):
         assert await reports_valid_chains(ledger, checkpoints)
         await ledger.fill(BATCH, 1)
-        made = await checkpoints.create(BATCH)
+        made = await checkpoints.create_if_grown(BATCH)
         assert made == (await checkpoints.load_newest_verified(BATCH)).stored
     assert await reports_valid_chains(ledger, before)
     assert await reports_valid_chains(ledger, after)
@@ -115,43 +115,43 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotat
 
 async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path) -> None:
     """If an operator replaces the key file, the new key is used at once, and the old key stays trusted."""
-    assert await ledger.checkpoints.create_all() == 2
+    assert await ledger.checkpoints.create_all_and_count_them() == 2
     async with open_ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.load_verifier_key()
     shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
     assert await ledger.checkpoints.load_verifier_key() == await other.checkpoints.load_verifier_key()
     assert await reports_valid_chains(ledger, ledger.checkpoints)
     await ledger.fill(BATCH, 1)
-    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.create_if_grown(BATCH) is not None
     assert await reports_valid_chains(ledger, ledger.checkpoints)
 
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
 async def test_a_lost_checkpoint_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
     """If the signing key is lost, no checkpoint is signed, and existing checkpoints can be verified."""
-    assert await ledger.checkpoints.create_all() == 2
+    assert await ledger.checkpoints.create_all_and_count_them() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
     if left == "rubbish":
         path.write_text("rubbish")
     await ledger.fill(BATCH, 1)
     for checkpoints in (ledger.checkpoints, open_checkpoints(ledger, FileNoteSigner(path, tmp_path / "checkpoints"))):
-        for refused in (checkpoints.create(BATCH), checkpoints.load_verifier_key()):
+        for refused in (checkpoints.create_if_grown(BATCH), checkpoints.load_verifier_key()):
             with pytest.raises(WorkspaceError) as caught:
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
-        assert await checkpoints.create_all() == 0
+        assert await checkpoints.create_all_and_count_them() == 0
         assert await reports_valid_chains(ledger, checkpoints)
         assert (await checkpoints.load_newest_verified(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
-    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.create_if_grown(BATCH) is not None
     assert await reports_valid_chains(ledger, ledger.checkpoints)
 
 
 async def test_verification_fails_without_a_trusted_key(ledger: Ledger, tmp_path: Path) -> None:
     """Without a trusted key, verification raises an error, because the chain may have been rewritten."""
-    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.create_if_grown(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
     with pytest.raises(WorkspaceError) as caught:
@@ -172,7 +172,7 @@ async def test_signatures_of_a_disabled_key_are_not_trusted(ledger: Ledger) -> N
     with KeyVaultDouble() as double:
         leaked = double.keys.create_version("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
-        await open_checkpoints(ledger, VaultNoteSigner(vault, "notes")).create(BATCH)
+        await open_checkpoints(ledger, VaultNoteSigner(vault, "notes")).create_if_grown(BATCH)
         leaked.enabled = False
         double.keys.create_version("notes", START + 9)
         after = open_checkpoints(ledger, VaultNoteSigner(vault, "notes"))
@@ -196,7 +196,7 @@ class UnavailableSigner(FileNoteSigner):
 
 async def test_a_required_signature_of_an_unreachable_key_is_unavailable(ledger: Ledger, tmp_path: Path) -> None:
     """If the current key cannot be reached, its additional signature is missing, or raises an error if required."""
-    stored = await ledger.checkpoints.create(BATCH)
+    stored = await ledger.checkpoints.create_if_grown(BATCH)
     assert stored is not None
     rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     signer = UnavailableSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
@@ -218,7 +218,7 @@ class RotatingSigner(FileNoteSigner):
 
 async def test_a_required_signature_of_a_key_that_is_replaced_is_unavailable(ledger: Ledger, tmp_path: Path) -> None:
     """If the key is replaced during signing, its additional signature is missing, or raises an error if required."""
-    stored = await ledger.checkpoints.create(BATCH)
+    stored = await ledger.checkpoints.create_if_grown(BATCH)
     assert stored is not None
     rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
@@ -232,10 +232,10 @@ async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tm
     """A new checkpoint whose signature does not match its key is not stored, because it could not be replaced."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(WorkspaceError) as caught:
-        await turning.create(BATCH)
+        await turning.create_if_grown(BATCH)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
     assert await ledger.checkpoints.find_newest(BATCH) is None
-    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.create_if_grown(BATCH) is not None
 
 
 def _list_signatures_for_receipts(folder: Path) -> list[Path]:
@@ -244,9 +244,9 @@ def _list_signatures_for_receipts(folder: Path) -> list[Path]:
 
 async def test_a_signature_for_receipts_of_a_replaced_key_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
     """If the key is replaced while a Merkle root is signed, nothing is stored, and a retry succeeds."""
-    stored = await ledger.checkpoints.create(BATCH)
+    stored = await ledger.checkpoints.create_if_grown(BATCH)
     assert stored is not None
-    checkpoint = await ledger.checkpoints.open_checkpoint(BATCH, stored)
+    checkpoint = await ledger.checkpoints.verify_and_parse_checkpoint(BATCH, stored)
     (signature,) = _list_signatures_for_receipts(tmp_path)
     signature.unlink()
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
@@ -261,7 +261,7 @@ async def test_a_command_replaces_the_checkpoint_key(
     ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command replaces the key and prints the new public key; without a valid key or data, it changes nothing."""
-    assert await ledger.checkpoints.create_all() == 2
+    assert await ledger.checkpoints.create_all_and_count_them() == 2
     old = await ledger.checkpoints.load_verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
     new = await ledger.checkpoints.load_verifier_key()
@@ -281,9 +281,9 @@ async def test_roots_signed_with_a_retired_key_are_trusted(ledger: Ledger, rotat
     old = await before.load_verifier_key()
     found = {}
     for size in (3, 4):
-        stored = await before.create(BATCH)
+        stored = await before.create_if_grown(BATCH)
         assert stored is not None
-        checkpoint = await before.open_checkpoint(BATCH, stored)
+        checkpoint = await before.verify_and_parse_checkpoint(BATCH, stored)
         found[size] = (await before.signatures.load_or_create(stored.name, checkpoint), checkpoint)
         if size == 3:
             before = open_checkpoints(ledger, rotatable_key.replace())

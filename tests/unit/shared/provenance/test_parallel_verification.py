@@ -42,7 +42,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
         await opened.events.log.append(PLATFORM, build_record_draft(members, "AmendedAt"))
-        assert await opened.checkpoints.create(PLATFORM)
+        assert await opened.checkpoints.create_if_grown(PLATFORM)
         await opened.fill(PLATFORM, 4)
         yield opened
 
@@ -50,7 +50,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window that the window verifier finds valid is not verified again, except the first window."""
     verified: list[int] = []
-    stream = ledger.store.stream
+    stream = ledger.store.stream_rows
 
     async def count_window(chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         verified.append(first)
@@ -59,7 +59,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     assert ledger.store.valid_windows == COUNT // 4
-    monkeypatch.setattr(ledger.store, "stream", count_window)
+    monkeypatch.setattr(ledger.store, "stream_rows", count_window)
     await ledger.verify(PLATFORM)
     # Each window is verified once, the first one by the verification itself.
     assert sorted(verified) == list(range(1, COUNT, 4))

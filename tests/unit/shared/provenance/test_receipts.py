@@ -82,9 +82,9 @@ async def receipt_issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
         made = Issuer(ledger)
         for old, size in pairwise((0, *SIZES)):
             await append_events(ledger, BATCH, size - old)
-            await made.checkpoints.create(BATCH)
+            await made.checkpoints.create_if_grown(BATCH)
         await append_events(ledger, PLATFORM, 2)
-        await made.checkpoints.create(PLATFORM)
+        await made.checkpoints.create_if_grown(PLATFORM)
         await append_events(ledger, PLATFORM, 1)
         yield made
         await made.overview.close()
@@ -162,7 +162,7 @@ async def test_checkpoints_of_an_earlier_version_get_signatures(receipt_issuer: 
     for file in receipt_issuer.find_signatures():
         file.unlink()
     receipt_issuer = Issuer(receipt_issuer.ledger)
-    assert await receipt_issuer.checkpoints.create_all() == 1
+    assert await receipt_issuer.checkpoints.create_all_and_count_them() == 1
     assert [file.name for file in receipt_issuer.find_signatures()] == ["000000000013.cose", "000000000003.cose"]
     assert receipt_issuer.signer.count == 3
     issued = await asyncio.gather(*(receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 5) for _ in range(4)))
@@ -282,7 +282,7 @@ async def test_receipts_are_issued_after_a_damaged_hash_is_repaired(
     async def damage_and_repair_hash() -> None:
         nonlocal seconds
         receipt_issuer.ledger.tamper(lambda file: file.execute(edit, ("0" * 64, records[1].append_id)))
-        checkpoints.trees.forget_roots(BATCH)
+        checkpoints.trees.forget_cached_roots(BATCH)
         await check_error("CHAIN_BROKEN", receipts, 13)
         receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (records[1].hash, records[1].append_id)))
         await check_error("CHAIN_BROKEN", receipts, 13)
@@ -293,7 +293,7 @@ async def test_receipts_are_issued_after_a_damaged_hash_is_repaired(
     await damage_and_repair_hash()
     assert await receipts.issue_growth_receipt(BATCH, 5, None)
     await damage_and_repair_hash()
-    assert len(await receipts.issue_receipts_for_covered_records(BATCH, records)) == 13
+    assert len(await receipts.issue_receipts_by_record_id(BATCH, records)) == 13
 
 
 async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issuer) -> None:
@@ -305,7 +305,7 @@ async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issue
     assert new.key_id != old.key_id
     assert await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 13) == before
     await receipt_issuer.ledger.fill(BATCH, 1)
-    await receipt_issuer.checkpoints.create(BATCH)
+    await receipt_issuer.checkpoints.create_if_grown(BATCH)
     after = await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, None)
     assert RootSignature(cbor2.loads(after).value[0], b"").read_key_id() == new.key_id
     assert await receipt_issuer.checkpoints.keys.load_trusted_keys() == [new, old]
@@ -342,21 +342,18 @@ async def test_a_damaged_signature_prevents_receipts(receipt_issuer: Issuer, con
 async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) -> None:
     """The receipts for a page of records equal those that are requested one by one."""
     records = await receipt_issuer.ledger.records(BATCH)
-    found = await receipt_issuer.receipts.issue_receipts_for_covered_records(BATCH, records[3:6])
+    found = await receipt_issuer.receipts.issue_receipts_by_record_id(BATCH, records[3:6])
     assert found == {
         f"{record.sequence:012d}": await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, record.sequence, None)
         for record in records[3:6]
     }
     platform = await receipt_issuer.ledger.records(PLATFORM)
-    assert list(await receipt_issuer.receipts.issue_receipts_for_covered_records(PLATFORM, platform)) == [
+    assert list(await receipt_issuer.receipts.issue_receipts_by_record_id(PLATFORM, platform)) == [
         "000000000001",
         "000000000002",
     ]
-    assert await receipt_issuer.receipts.issue_receipts_for_covered_records(PLATFORM, platform[2:]) == {}
-    assert (
-        await receipt_issuer.receipts.issue_receipts_for_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), [])
-        == {}
-    )
+    assert await receipt_issuer.receipts.issue_receipts_by_record_id(PLATFORM, platform[2:]) == {}
+    assert await receipt_issuer.receipts.issue_receipts_by_record_id(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
 
 
 @pytest.mark.parametrize(
@@ -372,4 +369,4 @@ async def test_a_page_of_a_damaged_chain_has_no_receipts(receipt_issuer: Issuer,
     record = (await receipt_issuer.ledger.records(BATCH))[-1]
     receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
     records = await receipt_issuer.ledger.records(BATCH)
-    assert await receipt_issuer.restart().issue_receipts_for_covered_records(BATCH, records) == {}
+    assert await receipt_issuer.restart().issue_receipts_by_record_id(BATCH, records) == {}

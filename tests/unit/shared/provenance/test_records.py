@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import (
-    compute_digest,
     compute_genesis_hash,
+    compute_record_hash,
     format_record_id,
     get_filter_fields,
     sequence_from_record_id,
@@ -91,7 +91,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(whole)
-    assert record.hash == compute_digest(record.canonical)
+    assert record.hash == compute_record_hash(record.canonical)
     assert record.projection == get_filter_fields(whole)
     assert len(record.canonical) == made.size
 

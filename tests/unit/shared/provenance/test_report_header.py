@@ -1,13 +1,13 @@
 """Tests of the header of the printable report of amendments."""
 
-from shared.provenance.amendment_report import Report, render_report
+from shared.provenance.amendment_report import Report, render_amendment_report_html
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.decisions import FoundDecisions
 from shared.provenance.notes import CheckpointContent
 from shared.provenance.overview_ports import StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.queries import AuditQueryResult
-from shared.provenance.report_header import ChainEvidence, ReportHeader, render_header
+from shared.provenance.report_header import ChainEvidence, ReportHeader, render_header_html
 
 AT = "2026-05-04T08:00:00.000000Z"
 CHECKPOINT = StoredCheckpoint("DomainAmendments/1/000000000002", b"", AT)
@@ -16,7 +16,7 @@ CHECKPOINT = StoredCheckpoint("DomainAmendments/1/000000000002", b"", AT)
 def render_report_header(evidence: ChainEvidence | None, entity_types: tuple[str, ...] = ("Batch",)) -> str:
     """Render the header of a report with the given evidence about the chain."""
     header = ReportHeader("plant-a", "Plant <A>", AT, "viewer@t", "Auditor", evidence)
-    return render_header(header, "line-1", "B-1", entity_types)
+    return render_header_html(header, "line-1", "B-1", entity_types)
 
 
 def test_a_report_names_its_origin() -> None:
@@ -66,6 +66,8 @@ def test_the_style_sheet_numbers_printed_pages() -> None:
     """The style sheet of a report numbers the printed pages."""
     header = ReportHeader("plant-a", "Plant A", AT, "viewer@t", "Auditor", None)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
-    page = render_report(Report(chain, "B-1", AuditQueryResult((), 0, has_more=False), FoundDecisions({}, 0), header))
+    page = render_amendment_report_html(
+        Report(chain, "B-1", AuditQueryResult((), 0, has_more=False), FoundDecisions({}, 0), header)
+    )
     assert b'content: "Page " counter(page) " of " counter(pages)' in page
     assert b"The entity has no amendments." in page

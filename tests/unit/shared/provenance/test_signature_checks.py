@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oi.verification.export import BrokenError, check_decision_signatures, verify_export
+from oi.verification.export import BrokenError, check_decision_signatures, verify_export_and_count_records
 
 from shared.auth.reauthentication import build_reauthentication_error
 from shared.errors import Kind, WorkspaceError
@@ -84,7 +84,7 @@ async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
             "RecordHash": records[0]["Hash"],
         }
         assert (await ledger.verify(CHAIN)).chain_valid
-        assert verify_export(records, WORKSPACE, "DomainAmendments", CHAIN.scope_key) == 4
+        assert verify_export_and_count_records(records, WORKSPACE, "DomainAmendments", CHAIN.scope_key) == 4
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_a_signature_of_another_record_fails_verification(
         assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, "000000000006", True)
         assert verdict.reason == "000000000006: the signature names another record"
         with pytest.raises(BrokenError, match="the signature names another record") as broken:
-            verify_export(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)
+            verify_export_and_count_records(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)
         assert broken.value.broken_at == "000000000006"
 
 
@@ -123,7 +123,7 @@ async def test_a_signature_of_a_missing_amendment_fails_verification(
         await append_decision(ledger, amendment, SIGNATURE.to_record_properties(named))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000001"
         with pytest.raises(BrokenError):
-            verify_export(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)
+            verify_export_and_count_records(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)
 
 
 async def test_faults_of_records_are_reported_before_wrong_signatures(tmp_path: Path) -> None:

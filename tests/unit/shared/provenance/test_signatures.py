@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.provenance.signatures import DecisionSignature, SigningSession, read_signature
+from shared.provenance.signatures import DecisionSignature, SigningSession, find_signature_in_content
 
 SIGNATURE = DecisionSignature(
     "ann", "Ann Example", "approval", None, datetime(2026, 1, 5, 8, tzinfo=UTC), ("pwd", "mfa")
@@ -31,7 +31,7 @@ def test_a_signature_names_person_meaning_and_record() -> None:
 )
 def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[str, Any] | None) -> None:
     """A record without a signature object has no signature, for example a record of an earlier version."""
-    assert read_signature(content) == signature
+    assert find_signature_in_content(content) == signature
 
 
 async def test_a_sign_in_counts_as_used_only_after_the_append() -> None:

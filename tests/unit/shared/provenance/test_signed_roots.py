@@ -19,7 +19,7 @@ def _damage_signatures(folder: Path) -> None:
 
 async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path) -> None:
     """A cached root signature is read again after some time, because its key is possibly no longer trusted."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     time = VirtualTime()
     roots = SignedRoots(ledger.checkpoints, runtime=time.runtime)
     first = await roots.load(PLATFORM, 7)
@@ -35,7 +35,7 @@ async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path
 
 async def test_a_signed_root_exists_only_for_sizes_of_checkpoints(ledger: Ledger) -> None:
     """A signed root is found only for sizes that have a checkpoint."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     with pytest.raises(WorkspaceError) as raised:
         await SignedRoots(ledger.checkpoints).load(PLATFORM, 6)
     assert raised.value.code == "CHECKPOINT_NOT_FOUND"
@@ -43,7 +43,7 @@ async def test_a_signed_root_exists_only_for_sizes_of_checkpoints(ledger: Ledger
 
 async def test_the_first_of_two_signatures_is_used(ledger: Ledger, tmp_path: Path) -> None:
     """If two processes sign the same root, both return the signature that was stored first."""
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     loaded = await SignedRoots(ledger.checkpoints).load(PLATFORM, 7)
     stored = await FileCheckpointStore(tmp_path / "checkpoints").find_checkpoint(

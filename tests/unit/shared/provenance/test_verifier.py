@@ -10,9 +10,9 @@ import pytest
 import rfc8785
 from oi.verification.command import main
 
-from shared.provenance.canonical import encode_jcs
+from shared.provenance.canonical import encode_canonical_json
 from shared.provenance.chain_verification import ChainFault, build_fork_fault
-from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
+from shared.provenance.hash_rule import compute_genesis_hash, compute_record_hash, format_record_id
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export_records
@@ -81,9 +81,9 @@ def replace_row(
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)
     columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
-    values = (text, compute_digest(text), *fields.values(), sequence)
+    values = (text, compute_record_hash(text), *fields.values(), sequence)
     connection.execute(f"UPDATE records SET {columns} WHERE chain = {CHAIN} AND sequence = ?", values)
-    return compute_digest(text)
+    return compute_record_hash(text)
 
 
 def swap_records(first: int, second: int) -> Tampering:
@@ -123,7 +123,11 @@ def insert_fork_beside(connection: sqlite3.Connection) -> None:
     fifth = connection.execute(f"SELECT * FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     row = dict(zip(names, fifth, strict=True))
     value = json.loads(row["canonical"]) | {"Description": "the other story"}
-    row |= {"canonical": encode_jcs(value), "hash": compute_digest(encode_jcs(value)), "append_id": "forged"}
+    row |= {
+        "canonical": encode_canonical_json(value),
+        "hash": compute_record_hash(encode_canonical_json(value)),
+        "append_id": "forged",
+    }
     connection.execute(f"INSERT INTO records VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
 
 
@@ -311,7 +315,7 @@ async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
 async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
     """Verify a chain in steps of two records, as the background verification does in larger steps."""
     run = await ledger.verifier.start(PLATFORM)
-    while not await ledger.verifier.advance(run, 2):
+    while not await ledger.verifier.verify_next_records_and_check_end(run, 2):
         pass
     return await ledger.verifier.finish(run)
 
@@ -368,7 +372,7 @@ async def test_a_copy_after_the_end_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever the head item says, a copied record is reported by its RecordID, and a changed copy by its Hash."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     ledger.tamper(tampering)
     ledger.tamper(head)
     last = (await ledger.records(PLATFORM))[-1]
@@ -422,7 +426,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
     """If a chain was rewritten with valid Hashes, it contradicts its newest checkpoint, which verification reports."""
     tampering, broken_at, reason = CONSISTENT[name]
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     assert (await ledger.verify(PLATFORM)).chain_valid
     ledger.tamper(tampering)
@@ -434,7 +438,7 @@ async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, n
 
 async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
     """A checkpoint that is not signed with the key of the workspace is not trusted."""
-    made = await ledger.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create_if_grown(PLATFORM)
     assert made is not None
     (file,) = (ledger.folder / "checkpoints").rglob(made.name[-12:])
     file.chmod(0o644)
@@ -449,7 +453,7 @@ async def test_the_offline_verifier_finds_faults_of_an_export(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The offline verifier finds the same faults in an export; with a checkpoint, it also finds removed records."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     ledger.tamper(tampering)
     broken_at = {"last rewritten": "checkpoint"}.get(name, broken_at)
@@ -461,7 +465,7 @@ async def test_the_offline_verifier_finds_forks_and_rewrites(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The offline verifier reports a fork by its Hash, and a rewritten chain by its checkpoint."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     assert await verify_offline(ledger) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
     ledger.tamper(reseal_records(1, lambda value: value.update(UserID="nobody")))
@@ -477,7 +481,7 @@ async def test_the_offline_verifier_names_records_after_the_checkpoint(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The offline verifier says how many records the checkpoint does not cover, because they can be rewritten."""
-    await ledger.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create_if_grown(PLATFORM)
     await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     ledger.tamper(reseal_records(10, lambda value: value.update(UserID="nobody"), last=10))
     assert await verify_offline(ledger) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.provenance.chain_reading import verify_sequentially
+from shared.provenance.chain_reading import verify_records_sequentially
 from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.window_verification import WindowRequest, WindowResult, verify_window
@@ -14,7 +14,7 @@ FIRST, LAST = 5, 7
 async def verify_before_window(ledger: Ledger, leaves: int = 0) -> ChainVerification:
     """Verify the records before the window."""
     verification = ChainVerification(compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key), leaves)
-    await verify_sequentially(ledger.store, PLATFORM, verification, FIRST - 1)
+    await verify_records_sequentially(ledger.store, PLATFORM, verification, FIRST - 1)
     return verification
 
 
@@ -23,7 +23,7 @@ async def test_a_valid_window_continues_a_verification(ledger: Ledger) -> None:
     result = await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, LAST))
     with_window, alone = [await verify_before_window(ledger, LAST) for _ in range(2)]
     assert result.advance_verification_if_valid(with_window, LAST)
-    await verify_sequentially(ledger.store, PLATFORM, alone, LAST)
+    await verify_records_sequentially(ledger.store, PLATFORM, alone, LAST)
     assert with_window == alone
 
 

@@ -30,10 +30,10 @@ class CountingStore:
         self._store = store
         self.calls = 0
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         """Count the call, and lease a slice of the budget from the store."""
         self.calls += 1
-        return await self._store.lease_budget_slice(request, read_time)
+        return await self._store.lease_budget_slice(request, read_unix_seconds)
 
 
 def _open_store(kind: str, address: str) -> LeaseStore:

@@ -104,8 +104,8 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     called_at: list[float] = []
 
     class UnavailableLeaseStore:
-        async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
-            called_at.append(at := read_time())
+        async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
+            called_at.append(at := read_unix_seconds())
             raise WorkspaceError(
                 Kind.UNAVAILABLE,
                 "RATE_LIMITS_UNAVAILABLE",
@@ -201,9 +201,9 @@ async def test_a_request_waits_for_the_new_slice_after_the_clock_was_set(store: 
     is_open.set()
 
     class SlowStore:
-        async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+        async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
             await is_open.wait()
-            return await store.lease_budget_slice(request, read_time)
+            return await store.lease_budget_slice(request, read_unix_seconds)
 
     limiter = RateLimiter(SlowStore(), runtime=runtime)
     # The second slice has two requests, of which one is unused.
@@ -223,9 +223,9 @@ async def test_a_slice_is_replaced_if_the_clock_was_set_during_the_request_for_i
     runtime = Runtime(now=lambda: clock.now + set_forward, monotonic=lambda: clock.seconds)
 
     class LateReplies:
-        async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+        async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
             nonlocal set_forward
-            lease = await store.lease_budget_slice(request, read_time)
+            lease = await store.lease_budget_slice(request, read_unix_seconds)
             set_forward = timedelta(hours=1)
             return lease
 

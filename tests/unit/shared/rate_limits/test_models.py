@@ -4,7 +4,7 @@ import pytest
 
 from shared.catalog.models import Tier, TierLimits
 from shared.catalog.snapshot import Catalog
-from shared.rate_limits.models import FREE, PRO, Budget, RateLimitState, get_budget
+from shared.rate_limits.models import FREE, PRO, Budget, RateLimitState, get_rate_limit_budget
 
 OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
 
@@ -22,7 +22,7 @@ OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
 )
 def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
     """Only Enterprise workspaces can set their own rate limits; without a setting, they have the limits of Pro."""
-    assert get_budget(Catalog(tier=tier, limits=limits)) == budget
+    assert get_rate_limit_budget(Catalog(tier=tier, limits=limits)) == budget
 
 
 def test_rate_limit_headers_state_quota_window_and_remainder() -> None:

@@ -10,10 +10,10 @@ from shared.signatures.attempts import (
     WINDOW,
     MemberAttempts,
     SuspiciousEvent,
-    add_refused_attempt,
-    add_stale_sign_in_refusal,
+    add_refused_attempt_if_not_locked_out,
+    add_stale_sign_in_refusal_if_not_locked_out,
     check_not_locked_out,
-    remove_reported_lock_out,
+    remove_reported_lock_out_if_present,
 )
 from tests.unit.shared.signatures.environment import START
 
@@ -25,7 +25,7 @@ def build_rejected_attempts(count: int) -> MemberAttempts:
     """Return the given number of a member's rejected attempts to sign, one per minute."""
     attempts = NONE
     for number in range(count):
-        attempts = add_refused_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
+        attempts = add_refused_attempt_if_not_locked_out(attempts, START + number * MINUTE, f"e{number}") or attempts
     return attempts
 
 
@@ -41,7 +41,7 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
     """Attempts during a lock-out do not extend it, or a program that repeats them could lock a member out forever."""
     locked = build_rejected_attempts(MAX_ATTEMPTS)
-    assert add_refused_attempt(locked, START + 10 * MINUTE, "x") is None
+    assert add_refused_attempt_if_not_locked_out(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
@@ -58,24 +58,24 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 def test_the_first_rejection_of_an_old_sign_in_does_not_count() -> None:
     """The first rejection of a token for an old sign-in is no failed attempt, because members cannot know the age."""
-    challenged = add_stale_sign_in_refusal(NONE, "t0", START, "e")
+    challenged = add_stale_sign_in_refusal_if_not_locked_out(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
-    again = add_stale_sign_in_refusal(challenged, "t0", START, "e")
+    again = add_stale_sign_in_refusal_if_not_locked_out(challenged, "t0", START, "e")
     assert again is not None
     assert again.times == (START,)
     for number in range(1, 60):
-        challenged = add_stale_sign_in_refusal(challenged, f"t{number}", START, "e") or challenged
+        challenged = add_stale_sign_in_refusal_if_not_locked_out(challenged, f"t{number}", START, "e") or challenged
     assert (len(challenged.challenged), challenged.challenged[-1]) == (50, "t59")
 
 
 def test_a_reported_lock_out_event_is_removed_once() -> None:
     """Removing a reported lock-out event a second time changes nothing."""
     locked = build_rejected_attempts(MAX_ATTEMPTS)
-    reported = remove_reported_lock_out(locked, locked.pending[0].append_id)
+    reported = remove_reported_lock_out_if_present(locked, locked.pending[0].append_id)
     assert reported is not None
     assert reported.pending == ()
-    assert remove_reported_lock_out(reported, "e4") is None
+    assert remove_reported_lock_out_if_present(reported, "e4") is None
 
 
 def test_stored_signing_attempts_are_read_unchanged() -> None:
@@ -84,6 +84,6 @@ def test_stored_signing_attempts_are_read_unchanged() -> None:
         NONE,
         build_rejected_attempts(2),
         build_rejected_attempts(MAX_ATTEMPTS),
-        add_stale_sign_in_refusal(NONE, "t", START, "e") or NONE,
+        add_stale_sign_in_refusal_if_not_locked_out(NONE, "t", START, "e") or NONE,
     ):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts

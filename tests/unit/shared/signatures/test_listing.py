@@ -106,7 +106,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(
     ahead = SignatureList(
         signature_lists.index, signature_lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30))
     )
-    assert await ahead.index_new_signatures(9)
+    assert await ahead.try_index_new_signatures(9)
     await append_decisions(signature_lists.ledger, 1)
     listing = ahead if is_forward else signature_lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
@@ -199,8 +199,8 @@ async def test_the_list_is_unavailable_until_it_is_indexed(signature_lists: Sign
     """The list is unavailable until all existing records are indexed; each indexing run continues the one before."""
     await append_decisions(signature_lists.ledger, 1)
     listing = signature_lists.open()
-    assert await listing.index_new_signatures(-1) is False
-    assert await listing.index_new_signatures(10) is True
+    assert await listing.try_index_new_signatures(-1) is False
+    assert await listing.try_index_new_signatures(10) is True
     assert len(await signature_lists.read_first_page()) == 1
 
 
@@ -225,4 +225,4 @@ async def test_a_request_does_not_wait_for_a_long_indexing_run(
         with pytest.raises(WorkspaceError) as refused:
             await listing.list_signatures(ALL, "", 10)
     assert refused.value.code == "SIGNATURES_UNAVAILABLE"
-    assert await listing.index_new_signatures(10) is True
+    assert await listing.try_index_new_signatures(10) is True

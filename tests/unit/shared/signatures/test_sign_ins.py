@@ -39,11 +39,11 @@ async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> Non
     with pytest.raises(SignInBusyError, match=BUSY) as raised:
         await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     assert build_error_headers(raised.value) == {"Retry-After": "30"}
-    await environment.sign_ins.confirm_claim("name", "a")
+    await environment.sign_ins.confirm_and_extend_claim("name", "a")
     await environment.sign_ins.release_claim("name", "a")
     await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED) as used:
-        await environment.sign_ins.confirm_claim("name", "a")
+        await environment.sign_ins.confirm_and_extend_claim("name", "a")
     assert build_error_headers(used.value) == {}
 
 
@@ -53,7 +53,7 @@ async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environme
     environment.at += LEASE + SECOND
     await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.confirm_claim("name", "a")
+        await environment.sign_ins.confirm_and_extend_claim("name", "a")
 
 
 async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment: Environment) -> None:

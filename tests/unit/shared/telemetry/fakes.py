@@ -90,12 +90,12 @@ class States:
         self.statuses: list[tuple[str, str]] = []
         self.status_reads = self.status_changes = 0
 
-    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def add_arrived_messages_to_counts(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count the messages of each connection that are not counted yet."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest, latest = self.progress.get((each.connection, each.source), (None, ""))
-            new = each.list_uncounted_numbers(highest, latest)
+            new = each.list_uncounted_sequence_numbers(highest, latest)
             self.counts[each.connection] = self.counts.get(each.connection, 0) + len(new)
             progress = max(new, default=highest or 0), max(latest, format_rfc3339(each.last_message))
             self.progress[each.connection, each.source] = progress
@@ -106,11 +106,11 @@ class States:
         self.status_changes += 1
         self.statuses.extend((connection, status) for connection in connections)
 
-    async def load_statuses(self) -> Mapping[str, str]:
+    async def load_statuses_by_connection(self) -> Mapping[str, str]:
         """Return the last status of each connection."""
         self.status_reads += 1
         return dict(self.statuses)
 
-    async def load_states(self) -> Mapping[str, ConnectionState]:
+    async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
         """Return the last status of each connection."""
         return {lookup: ConnectionState(status, self.counts.get(lookup, 0), None) for lookup, status in self.statuses}

@@ -17,9 +17,9 @@ from shared.runtime import LARGE, Runtime
 from shared.telemetry.acceptance import (
     InstrumentedSender,
     TelemetryService,
-    check_connection_allowed,
     check_devices_and_timestamps,
-    to_hub_messages,
+    check_may_send_to_connection,
+    hub_messages_from_body,
 )
 from shared.telemetry.json_text import parse_lossless_json
 from shared.telemetry.message_parser import AcceptedMessage
@@ -46,7 +46,7 @@ CURRENT = build_catalog_getter(build_catalog(RIG, OFF))
 
 def _list_invalid_fields(body: object, source: Connection = RIG) -> list[str]:
     with pytest.raises(WorkspaceError) as caught:
-        to_hub_messages(source, body, RECEIVED)
+        hub_messages_from_body(source, body, RECEIVED)
     assert caught.value.kind is Kind.INVALID
     errors = caught.value.members["errors"]
     assert isinstance(errors, list)
@@ -55,7 +55,7 @@ def _list_invalid_fields(body: object, source: Connection = RIG) -> list[str]:
 
 def test_time_and_ids_become_event_properties() -> None:
     """The values for timestamp, message id and device id are moved from the payload to event properties."""
-    (message,) = to_hub_messages(
+    (message,) = hub_messages_from_body(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
         RECEIVED,
@@ -75,7 +75,7 @@ def test_time_and_ids_become_event_properties() -> None:
 
 def test_missing_values_get_defaults() -> None:
     """The time of receipt, a new id and the connection's lookup replace a missing time, message id and device id."""
-    first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
+    first, second = hub_messages_from_body(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
     assert len({first.properties["messageId"], second.properties["messageId"], ""}) == 3
@@ -99,7 +99,7 @@ def test_the_payload_has_no_time_and_ids(
     rest = {name: value for name, value in message.items() if name not in written}
     given_members = {name: value for name, value in written.items() if value is not None}
     # As an array, because one object that only wraps an array is rejected.
-    (sent,) = to_hub_messages(RIG, [rest | given_members], RECEIVED)
+    (sent,) = hub_messages_from_body(RIG, [rest | given_members], RECEIVED)
     assert parse_lossless_json(sent.body) == rest
     assert repr(parse_lossless_json(sent.body)) == repr(rest)
     assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)
@@ -146,7 +146,7 @@ def test_pointers_select_time_and_ids() -> None:
         "deviceId": 5,
         "messageId": None,
     }
-    (message,) = to_hub_messages(GATEWAY, body, RECEIVED)
+    (message,) = hub_messages_from_body(GATEWAY, body, RECEIVED)
     assert message.properties == {
         "connectionLookup": "gateway",
         "timestamp": "2026-01-05T08:00:00.250000Z",
@@ -169,7 +169,7 @@ def test_pointers_without_a_property_give_defaults() -> None:
     )
     body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
     for source in (empty, GATEWAY):
-        (message,) = to_hub_messages(source, dict(body), RECEIVED)
+        (message,) = hub_messages_from_body(source, dict(body), RECEIVED)
         assert message.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
         assert message.properties["deviceId"] == source.lookup
         assert message.properties["messageId"] != "m"
@@ -181,7 +181,7 @@ def test_invalid_extracted_values_are_reported() -> None:
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
     assert _list_invalid_fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: must be a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
-        to_hub_messages(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
+        hub_messages_from_body(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
 
 
 METRIC = {"name": "cpu", "tags": {}, "fields": {"usage": 1}, "timestamp": 1_767_600_000}
@@ -190,7 +190,7 @@ METRIC = {"name": "cpu", "tags": {}, "fields": {"usage": 1}, "timestamp": 1_767_
 def test_a_batch_of_telegraf_is_rejected() -> None:
     """Telegraf's object around an array of metrics is rejected with the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
-        to_hub_messages(RIG, {"metrics": [METRIC, METRIC]}, RECEIVED)
+        hub_messages_from_body(RIG, {"metrics": [METRIC, METRIC]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == "metrics"  # type: ignore[index]
 
 
@@ -208,21 +208,21 @@ def test_a_batch_of_telegraf_is_rejected() -> None:
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
     """Any object but a batch of Telegraf is one message, also an object with only an array of objects."""
-    (message,) = to_hub_messages(RIG, body, RECEIVED)
+    (message,) = hub_messages_from_body(RIG, body, RECEIVED)
     assert parse_lossless_json(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_a_pointer_into_an_array_makes_a_message() -> None:
     """If a pointer of the connection leads into an array of the object, the object is one message, not a batch."""
     source = build_connection("metrics", source={"deviceIdPointer": "/metrics/0/name"})
-    (message,) = to_hub_messages(source, {"metrics": [METRIC | {"name": "d"}]}, RECEIVED)
+    (message,) = hub_messages_from_body(source, {"metrics": [METRIC | {"name": "d"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
     assert "name" not in parse_lossless_json(message.body)["metrics"][0]
 
 
 def test_500_messages_are_accepted() -> None:
     """An array of 500 messages, which is the maximum, is accepted in order."""
-    messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
+    messages = hub_messages_from_body(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse_lossless_json(message.body)["n"] for message in messages] == list(range(500))
 
 
@@ -230,9 +230,9 @@ def test_a_message_over_256_kib_is_rejected() -> None:
     """A message of 256 KiB is accepted; one byte more is rejected with the message's index."""
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
-    assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
+    assert len(hub_messages_from_body(RIG, [fits, fits], RECEIVED)) == 2
     with pytest.raises(WorkspaceError, match=r"Message \[1\] of the array") as caught:
-        to_hub_messages(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
+        hub_messages_from_body(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
     assert [error["field"] for error in caught.value.members["errors"]] == ["[1]"]  # type: ignore[attr-defined]
 
@@ -240,7 +240,7 @@ def test_a_message_over_256_kib_is_rejected() -> None:
 def test_a_disabled_connection_accepts_no_telemetry() -> None:
     """A disabled connection accepts no telemetry."""
     with pytest.raises(WorkspaceError) as caught:
-        to_hub_messages(OFF, {}, RECEIVED)
+        hub_messages_from_body(OFF, {}, RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
 
 
@@ -251,11 +251,11 @@ async def pass_disk_check() -> None:
 async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
     """On a full disk, valid telemetry is rejected and not sent; for an invalid request, its own errors are reported."""
     disk, hub = DiskGuard(SmallDisk()), Hub()
-    service = TelemetryService(CURRENT, hub, require_space=disk.require_space)
+    service = TelemetryService(CURRENT, hub, require_disk_space=disk.require_disk_space)
     codes = []
     for lookup in ("pump-rig", "nothing", "off"):
         with pytest.raises(WorkspaceError) as caught:
-            await service.accept_messages(lookup, {"n": 1})
+            await service.accept_and_count_messages(lookup, {"n": 1})
         codes.append(caught.value.code)
     assert codes == ["STORAGE_FULL", "CONNECTION_NOT_FOUND", "CONNECTION_DISABLED"]
     assert hub.sends == []
@@ -273,7 +273,7 @@ async def test_service_sends_to_the_hub() -> None:
     """The service returns the number of messages after they have been sent to the hub ``telemetry``."""
     hub = Hub()
     assert (
-        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept_messages(
+        await TelemetryService(CURRENT, hub, require_disk_space=pass_disk_check).accept_and_count_messages(
             "pump-rig", [{"n": 1}, {"n": 2}]
         )
         == 2
@@ -299,7 +299,7 @@ async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, bo
     """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
-        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept_messages(lookup, body)
+        await TelemetryService(CURRENT, hub, require_disk_space=pass_disk_check).accept_and_count_messages(lookup, body)
     assert caught.value.code == code
     assert hub.sends == []
 
@@ -318,11 +318,11 @@ def build_message(connection: str = "", *, seconds_ahead: float = 0, device: str
 def test_the_policy_can_require_bound_credentials() -> None:
     """If the policy requires bound credentials, a credential is rejected unless it is bound to the connection."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
-    check_connection_allowed(DEFAULT, None, "rig")
-    check_connection_allowed(strict, TelemetryBinding(("rig",)), "rig")
+    check_may_send_to_connection(DEFAULT, None, "rig")
+    check_may_send_to_connection(strict, TelemetryBinding(("rig",)), "rig")
     for binding, code in ((None, "BOUND_KEY_REQUIRED"), (TelemetryBinding(("x",)), "CONNECTION_NOT_ALLOWED")):
         with pytest.raises(WorkspaceError) as caught:
-            check_connection_allowed(strict, binding, "rig")
+            check_may_send_to_connection(strict, binding, "rig")
         assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, code)
 
 
@@ -371,9 +371,13 @@ async def test_many_device_patterns_are_tested_in_a_worker_thread(
     with CountingPool(1) as large, CountingPool(1) as other:
         pools = {"large texts": large, "blocking work": other}
         runtime = Runtime(open_pool=lambda _count, name: pools[name])
-        service = TelemetryService(build_catalog_getter(catalog), Hub(), require_space=pass_disk_check, runtime=runtime)
+        service = TelemetryService(
+            build_catalog_getter(catalog), Hub(), require_disk_space=pass_disk_check, runtime=runtime
+        )
         binding = TelemetryBinding(("rig",), None if bound is None else tuple(bound))
-        assert await service.accept_messages("rig", {"deviceId": "rig-1"}, size=size, binding=binding) == 1
+        assert (
+            await service.accept_and_count_messages("rig", {"deviceId": "rig-1"}, body_bytes=size, binding=binding) == 1
+        )
     assert {name: pool.jobs for name, pool in pools.items() if pool.jobs} == jobs
 
 

@@ -5,7 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.catalog.models import Connection
-from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics, reset_connection_statuses
+from shared.telemetry.connection_status import (
+    ConnectionStatuses,
+    connection_statistics_to_json,
+    reset_connection_statuses,
+)
 from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.ports import ConnectionState
 from tests.unit.shared.telemetry.fakes import States
@@ -50,8 +54,8 @@ async def test_only_a_stored_status_is_reset() -> None:
 
 def test_statistics_count_received_messages() -> None:
     """The statistics of a connection have the number of received messages, which is 0 without a stored state."""
-    assert describe_statistics(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
-    assert describe_statistics(CONNECTED) == {
+    assert connection_statistics_to_json(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
+    assert connection_statistics_to_json(CONNECTED) == {
         "messagesReceived": 7,
         "lastMessage": "2026-01-05T08:00:00.000000Z",
         "typeMismatches": 2,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.impulses import decode_impulse, encode_impulse, read_impulse_texts, to_impulse_texts
+from shared.telemetry.impulses import decode_impulse, encode_impulse, parse_impulse_texts, to_impulse_texts
 from shared.telemetry.json_text import serialise_lossless_json
 from shared.telemetry.models import Impulse
 
@@ -78,7 +78,7 @@ def test_the_depth_of_a_known_text_is_checked() -> None:
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
     """The JSON texts that are copied from an encoded impulse equal those of the decoded impulse."""
-    assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
+    assert parse_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
@@ -86,7 +86,7 @@ def test_texts_encoded_by_another_program_are_decoded(impulse: Impulse, order: l
     """The texts of an impulse are the same if another program has encoded it, with blanks or reordered properties."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
-    assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))
+    assert parse_impulse_texts(text) == to_impulse_texts(decode_impulse(text))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_invalid_impulse_properties_are_reported(change: dict[str, object], name
     with pytest.raises(ValueError, match=f"^{named}: "):
         decode_impulse(orjson.dumps(wrong))
     with pytest.raises(ValueError, match=f"^{named}: "):
-        read_impulse_texts(orjson.dumps(wrong))
+        parse_impulse_texts(orjson.dumps(wrong))
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"{"])
@@ -118,4 +118,4 @@ def test_a_text_that_is_no_object_is_rejected(text: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  two parsers' words
         decode_impulse(text)
     with pytest.raises(ValueError):  # noqa: PT011  as above
-        read_impulse_texts(text)
+        parse_impulse_texts(text)

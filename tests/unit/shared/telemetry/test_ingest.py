@@ -17,9 +17,9 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
 from shared.runtime import Runtime
 from shared.telemetry import ingest as module
-from shared.telemetry.acceptance import to_hub_messages
+from shared.telemetry.acceptance import hub_messages_from_body
 from shared.telemetry.impulses import decode_impulse, encode_impulse
-from shared.telemetry.ingest import TelemetryIngestor, try_encode_accepted_event
+from shared.telemetry.ingest import TelemetryIngestor, try_encode_accepted_event_as_impulse
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.telemetry.models import HubEvent, Impulse
 from shared.telemetry.normalisation import to_impulse
@@ -120,7 +120,7 @@ async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise_lossless_json(message)
-    (sent,) = to_hub_messages(source, orjson.loads(body), build_event(b"").enqueued_at)
+    (sent,) = hub_messages_from_body(source, orjson.loads(body), build_event(b"").enqueued_at)
     (over_http,) = await IngestEnvironment().ingest(build_event(sent.body, 1, device="", **sent.properties))
     (as_event,) = await IngestEnvironment().ingest(build_event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event
@@ -426,7 +426,7 @@ def encode_with_fast_conversion(event: HubEvent) -> bytes | None:
     """Return the impulse that the fast conversion makes of an event, or None if it does not support it."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
-    return try_encode_accepted_event(event, route)
+    return try_encode_accepted_event_as_impulse(event, route)
 
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)

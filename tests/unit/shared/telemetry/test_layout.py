@@ -3,7 +3,7 @@
 import pytest
 
 from shared.catalog.models import Source, TimestampFormat
-from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate_id
+from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate_message_or_device_id
 
 
 def test_pointers_of_equal_connections_are_parsed_once() -> None:
@@ -17,11 +17,11 @@ def test_pointers_of_equal_connections_are_parsed_once() -> None:
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
 def test_a_text_of_at_most_the_maximum_length_is_an_id(value: str) -> None:
     """An id is a text with at most the maximum number of characters (not bytes)."""
-    assert validate_id(value) == value
+    assert validate_message_or_device_id(value) == value
 
 
 @pytest.mark.parametrize("value", ["", "a" * 257, 7, None, ["a"]])
 def test_numbers_are_not_ids(value: object) -> None:
     """Numbers are rejected as ids, because 1 and 1.0 would be the same device."""
     with pytest.raises(ValueError, match="string of 1 to 256 characters"):
-        validate_id(value)
+        validate_message_or_device_id(value)

@@ -11,8 +11,8 @@ from shared.telemetry.message_parser import (
     MAX_LINES,
     MAX_LINES_CONTAINERS,
     MAX_MESSAGE_BYTES,
-    parse_lines,
     parse_messages,
+    parse_ndjson_messages,
 )
 from tests.unit.shared.telemetry.fakes import build_connection
 
@@ -20,7 +20,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 def list_errors(text: bytes) -> list[Any]:
     """Parse an NDJSON body with invalid lines, and return the list of errors."""
     with pytest.raises(WorkspaceError) as caught:
-        parse_lines(text, DEFAULT_LAYOUT)
+        parse_ndjson_messages(text, DEFAULT_LAYOUT)
     assert caught.value.kind is Kind.INVALID
     errors = caught.value.members["errors"]
     assert isinstance(errors, list)
@@ -29,7 +29,7 @@ def list_errors(text: bytes) -> list[Any]:
 
 def test_each_ndjson_line_is_a_message() -> None:
     """Each line is a message and ends with LF or CR LF; empty lines are skipped."""
-    messages = parse_lines(b'{"a":1}\r\n\n  \n{"messageId":"m","a":2}\n{"a":3}', DEFAULT_LAYOUT)
+    messages = parse_ndjson_messages(b'{"a":1}\r\n\n  \n{"messageId":"m","a":2}\n{"a":3}', DEFAULT_LAYOUT)
     assert [message.payload for message in messages] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
     assert [message.message_id for message in messages] == [None, "m", None]
 
@@ -37,7 +37,7 @@ def test_each_ndjson_line_is_a_message() -> None:
 def test_pointers_apply_to_each_ndjson_line() -> None:
     """The connection's pointers and timestamp format apply to each line."""
     source = build_connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
-    (message,) = parse_lines(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))
+    (message,) = parse_ndjson_messages(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))
     assert message.timestamp is not None
     assert message.timestamp.timestamp() == 1767600000
     assert message.payload == b'{"timestamp":"payload"}'
@@ -57,7 +57,7 @@ def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
 
 def test_the_number_of_messages_is_limited() -> None:
     """A request may have 1 to 5,000 messages and at most 10,000 lines, of which some may be empty."""
-    assert len(parse_lines(b"{}\n" * MAX_LINES, DEFAULT_LAYOUT)) == MAX_LINES
+    assert len(parse_ndjson_messages(b"{}\n" * MAX_LINES, DEFAULT_LAYOUT)) == MAX_LINES
     assert list_errors(b"{}\n" * (MAX_LINES + 1))[0]["field"] == f"line {MAX_LINES + 1}"
     for text in (b"", b"\n\n", b"\n" * (2 * MAX_LINES + 1) + b"{}"):
         assert list_errors(text)[0]["field"] == "body"
@@ -72,7 +72,7 @@ def test_the_number_of_errors_is_limited() -> None:
 def test_the_size_of_a_message_is_limited(size: int) -> None:
     """A message over 256 KiB is rejected with its line number."""
     with pytest.raises(WorkspaceError, match=r"^Line 2 has more than 262144 bytes") as caught:
-        parse_lines(b'{}\n{"a":"%b"}' % (b"x" * size), DEFAULT_LAYOUT)
+        parse_ndjson_messages(b'{}\n{"a":"%b"}' % (b"x" * size), DEFAULT_LAYOUT)
     assert caught.value.code == "MESSAGE_TOO_LARGE"
 
 
@@ -100,7 +100,7 @@ def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
     """All lines together may have 1,000,000 arrays and objects; brackets in strings do not count."""
     line = b'{"a":[%b],"text":"%b"}\n' % (b",".join([b"[]"] * 79_997), b"[" * 10_000)
     if lines * 79_999 <= MAX_LINES_CONTAINERS:
-        assert len(parse_lines(line * lines, DEFAULT_LAYOUT)) == lines
+        assert len(parse_ndjson_messages(line * lines, DEFAULT_LAYOUT)) == lines
     else:
         (error,) = list_errors(line * lines)
         assert error["field"] == "body"
@@ -117,4 +117,4 @@ def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
 def test_a_long_line_may_hold_a_small_message() -> None:
     """Blanks and escapes in a line do not count towards the size limit of its message."""
     text = b'{"a":"%b"}' % (b"\\u0041" * 100_000)
-    assert parse_lines(text, DEFAULT_LAYOUT)[0].payload == b'{"a":"%b"}' % (b"A" * 100_000)
+    assert parse_ndjson_messages(text, DEFAULT_LAYOUT)[0].payload == b'{"a":"%b"}' % (b"A" * 100_000)

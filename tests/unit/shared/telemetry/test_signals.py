@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.catalog.models import Connection, SignalDefinition
 from shared.catalog.signal_models import MAX_SIGNALS
-from shared.telemetry.signals import build_signal_checks, has_type_mismatch, infer_signals
+from shared.telemetry.signals import build_signal_checks, has_type_mismatch, propose_signals_as_json
 from tests.unit.shared.telemetry.json_values import JSON
 
 
@@ -50,7 +50,7 @@ def test_one_value_of_a_wrong_type_contradicts_the_signals() -> None:
 
 def infer_signal(*values: Any) -> dict[str, Any]:
     """Return the signal that is proposed for messages with the given values of one property."""
-    [signal] = infer_signals([{"a": value} for value in values])
+    [signal] = propose_signals_as_json([{"a": value} for value in values])
     return signal
 
 
@@ -61,7 +61,7 @@ def test_each_scalar_property_is_proposed_as_a_signal() -> None:
         {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},
         {"pressure": 2, "motor": {"on": False}},
     ]
-    assert infer_signals(messages) == [
+    assert propose_signals_as_json(messages) == [
         {"name": "at", "pointer": "/at", "type": "datetime", "share": 0.3333, "min": None, "max": None},
         {"name": "count", "pointer": "/count", "type": "long", "share": 0.3333, "min": 7, "max": 7},
         {"name": "a/b~c", "pointer": "/motor/a~1b~0c", "type": "string", "share": 0.3333, "min": None, "max": None},
@@ -89,14 +89,14 @@ def test_the_most_frequent_type_of_a_field_is_proposed(values: list[Any], kind: 
 
 def test_names_of_proposed_signals_are_unique() -> None:
     """Fields with the same last name are named by their paths; a field without a valid name is left out."""
-    signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
+    signals = propose_signals_as_json([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
 
 
 def test_the_number_of_proposed_signals_is_limited() -> None:
     """If there are too many fields, those in the most messages are proposed."""
     messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
-    signals = infer_signals(messages)
+    signals = propose_signals_as_json(messages)
     assert len(signals) == MAX_SIGNALS
     assert signals[-1]["name"] == "zzz"
     assert signals[-1]["share"] == 1.0
@@ -105,6 +105,8 @@ def test_the_number_of_proposed_signals_is_limited() -> None:
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=5), min_size=1, max_size=5))
 def test_proposals_can_be_declared(payloads: list[dict[str, Any]]) -> None:
     """Each proposal, without its share of messages, is a valid declaration."""
-    signals = [{name: value for name, value in one.items() if name != "share"} for one in infer_signals(payloads)]
+    signals = [
+        {name: value for name, value in one.items() if name != "share"} for one in propose_signals_as_json(payloads)
+    ]
     declared = Connection.model_validate({"lookup": "rig", "name": "rig", "type": "CLOUD_IOT_HUB", "signals": signals})
     assert len({signal.name for signal in declared.signals}) == len(signals)

@@ -80,7 +80,7 @@ def test_the_first_tick_of_a_day_is_0(number: int, interval: int) -> None:
     tick = Tick(number, interval)
     first = number - tick.index_in_day
     assert 0 <= tick.index_in_day <= DAY_MS // interval
-    assert first * interval >= tick.day * DAY_MS > (first - 1) * interval
+    assert first * interval >= tick.days_since_1970 * DAY_MS > (first - 1) * interval
 
 
 def test_a_sine_passes_between_min_and_max() -> None:
@@ -226,7 +226,7 @@ async def _collect_sent_messages(*seconds: float, catalog: Catalog) -> list[HubM
     hub = Hub()
     simulators = Simulators(build_catalog_getter(catalog), hub)
     for each in seconds:
-        await simulators.run(_build_instant(each))
+        await simulators.send_and_count_due_messages(_build_instant(each))
     assert {name for name, _ in hub.sends} <= {"telemetry"}
     return hub.messages
 
@@ -280,13 +280,13 @@ async def test_failed_messages_are_sent_again() -> None:
     """If the hub fails, messages are sent later, and none is lost or repeated."""
     hub = Hub()
     simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
-    await simulators.run(_build_instant(0))
+    await simulators.send_and_count_due_messages(_build_instant(0))
     hub.down = True
     with pytest.raises(WorkspaceError):
-        await simulators.run(_build_instant(2))
+        await simulators.send_and_count_due_messages(_build_instant(2))
     hub.down = False
-    assert await simulators.run(_build_instant(3)) == 3
-    assert await simulators.run(_build_instant(3.5)) == 0
+    assert await simulators.send_and_count_due_messages(_build_instant(3)) == 3
+    assert await simulators.send_and_count_due_messages(_build_instant(3.5)) == 0
 
 
 async def test_only_valid_enabled_simulators_run() -> None:
@@ -313,8 +313,8 @@ async def test_a_catalog_change_affects_only_its_simulators() -> None:
 
     hub = Hub()
     simulators = Simulators(return_catalog, hub)
-    await simulators.run(_build_instant(0))
+    await simulators.send_and_count_due_messages(_build_instant(0))
     current_catalog = build_catalog(_build_simulator("a"), _build_simulator("b"), version=2)
-    await simulators.run(_build_instant(1))
+    await simulators.send_and_count_due_messages(_build_instant(1))
     counts = {key: sum(message.partition_key == key for message in hub.messages) for key in ("a", "b")}
     assert counts == {"a": 11, "b": 10}

@@ -15,7 +15,7 @@ from shared.telemetry.unrouted import (
     PROPERTIES_PART,
     REASON,
     build_unrouted_impulse,
-    parse_if_json,
+    parse_json_or_none,
     split_into_unrouted_impulses,
 )
 from tests.unit.shared.telemetry.fakes import build_event
@@ -34,7 +34,7 @@ def test_an_unrouted_object_is_stored_unchanged() -> None:
 )
 def test_a_body_that_is_not_json_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
     """A body that is not JSON is stored without loss, as text or, if it is not UTF-8, as base64."""
-    impulse = build_unrouted_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
+    impulse = build_unrouted_impulse("telemetry", build_event(body), parse_json_or_none(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
     assert CLAIMED_BY not in impulse.headers
 
@@ -100,4 +100,4 @@ def decode(part: Impulse) -> bytes:
 @pytest.mark.parametrize(("body", "value"), [(b'{"a":1}', {"a": 1}), (b"7", 7), (b"{", None), (b"\xff", None)])
 def test_a_body_that_is_not_json_is_parsed_to_none(body: bytes, value: Any) -> None:
     """A body that is not JSON is parsed to None, and its bytes are stored."""
-    assert parse_if_json(body) == value
+    assert parse_json_or_none(body) == value

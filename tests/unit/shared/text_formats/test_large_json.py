@@ -14,8 +14,8 @@ from shared.text_formats.large_json import (
     long_integer_to_int,
     long_integer_to_json,
     may_have_long_integers,
-    parse_integer,
     parse_json_in_slices,
+    parse_json_integer,
 )
 
 
@@ -35,14 +35,14 @@ def test_shorter_integers_are_not_reported(text: bytes) -> None:
 @pytest.mark.parametrize("number", [0, -1, 2**63, 2**64 - 1, -(2**63)])
 def test_integers_of_64_bits_are_parsed_as_int(number: int) -> None:
     """An integer that orjson can write is parsed as ``int``."""
-    assert type(parse_integer(str(number))) is int
-    assert parse_integer(str(number)) == number
+    assert type(parse_json_integer(str(number))) is int
+    assert parse_json_integer(str(number)) == number
 
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "9" * 4_300, "-" + "9" * 4_300])
 def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
     """An integer beyond 64 bits is parsed to a number with the same digits, in linear time."""
-    number = parse_integer(digits)
+    number = parse_json_integer(digits)
     assert type(number) is LongInteger
     assert orjson.dumps([number], default=long_integer_to_json) == f"[{digits}]".encode()
     assert json.dumps([number], default=long_integer_to_int) == f"[{digits}]"

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.text_formats import serialisation
-from shared.text_formats.serialisation import serialise_in_parts, serialise_json, serialise_rows, to_json_text
+from shared.text_formats.serialisation import (
+    iterate_json_parts_of_rows,
+    serialise_json,
+    serialise_json_in_parts,
+    to_json_text,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -47,7 +52,7 @@ def test_numbers_that_json_does_not_have_become_null(
     expected = {"a": [None, 2**80, {"b": None}], "c": "NaN"}
     assert json.loads(serialise_json(value)) == expected
     assert json.loads(to_json_text(value)) == expected
-    assert json.loads(b"[%b]" % b"".join(serialise_rows([value], 1_000_000))) == [expected]
+    assert json.loads(b"[%b]" % b"".join(iterate_json_parts_of_rows([value], 1_000_000))) == [expected]
 
 
 @given(
@@ -60,7 +65,7 @@ def test_rows_serialised_in_slices_have_the_same_values(rows: list[object], valu
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
         patch.setattr(serialisation, "_ROWS_PER_CALL", values + 1)
-        text = b"[%b]" % b"".join(serialise_rows(rows, text_size))
+        text = b"[%b]" % b"".join(iterate_json_parts_of_rows(rows, text_size))
     assert json.loads(text) == rows
 
 
@@ -70,7 +75,7 @@ def test_parts_of_a_value_are_its_json_text(value: object, values: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
         patch.setattr(serialisation, "_CHARACTERS_PER_CALL", values + 1)
-        assert b"".join(serialise_in_parts(value)) == serialise_json(value)
+        assert b"".join(serialise_json_in_parts(value)) == serialise_json(value)
 
 
 @given(VALUES, SIZES)
@@ -103,7 +108,7 @@ def test_a_large_cell_is_serialised_in_several_calls(cell: object, monkeypatch: 
 
     monkeypatch.setattr(serialisation, "serialise_json", record_length)
     rows = [{"Cell": 1}, {"Cell": cell}, {"Cell": 2}]
-    text = b"[%b]" % b"".join(serialise_rows(rows, len(json.dumps(rows))))
+    text = b"[%b]" % b"".join(iterate_json_parts_of_rows(rows, len(json.dumps(rows))))
     assert json.loads(text) == rows
     assert max(lengths) <= 330_000
 
@@ -119,12 +124,12 @@ def test_a_large_cell_among_many_short_rows_is_serialised_alone(cell: object, mo
     serialise = serialise_json
 
     def record_count(value: object) -> bytes:
-        counts.append(serialisation._count_values(value))
+        counts.append(serialisation._count_values_up_to_call_limit(value))
         return serialise(value)
 
     monkeypatch.setattr(serialisation, "serialise_json", record_count)
     rows = [*({"N": number} for number in range(9_000)), {"Cell": cell}]
-    text = b"[%b]" % b"".join(serialise_rows(rows, len(json.dumps(rows))))
+    text = b"[%b]" % b"".join(iterate_json_parts_of_rows(rows, len(json.dumps(rows))))
     assert json.loads(text) == rows
     assert max(counts) <= serialisation._MAX_VALUES_PER_CALL + 10
 
@@ -141,7 +146,7 @@ def test_the_text_of_a_large_value_takes_little_memory() -> None:
 
 def test_rows_without_large_cells_are_serialised_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short rows are serialised 250 at a time, because counting their values would take longer."""
-    monkeypatch.setattr(serialisation, "_count_values", pytest.fail)
+    monkeypatch.setattr(serialisation, "_count_values_up_to_call_limit", pytest.fail)
     rows = [{"N": number} for number in range(1_000)]
-    parts = [part for part in serialise_rows(rows, 10_000) if part != b","]
+    parts = [part for part in iterate_json_parts_of_rows(rows, 10_000) if part != b","]
     assert [len(json.loads(b"[%b]" % part)) for part in parts] == [250] * 4

@@ -4,7 +4,7 @@ import pytest
 
 from shared.validation.validation_messages import (
     JSON_POINTER_PATTERN,
-    find_value,
+    find_value_at_location,
     remove_union_tags,
     reword_pydantic_error,
 )
@@ -118,4 +118,4 @@ def test_locations_contain_no_tags_of_unions(
 )
 def test_a_value_is_found_by_its_location(location: tuple[int | str, ...], value: object) -> None:
     """A location leads to a value of the body; a location without a value leads to None."""
-    assert find_value({"a": [1, {"b": 2}]}, location) == value
+    assert find_value_at_location({"a": [1, {"b": 2}]}, location) == value

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.validation.value_counts import count_values
+from shared.validation.value_counts import count_json_values
 
 
 @pytest.mark.parametrize(
@@ -12,9 +12,9 @@ from shared.validation.value_counts import count_values
 )
 def test_values_of_nested_arrays_and_objects_are_counted(value: Any, count: int) -> None:
     """The count contains the values of all arrays and objects, but not the outermost value."""
-    assert count_values(value, 10) == count
+    assert count_json_values(value, 10) == count
 
 
 def test_counting_stops_above_the_maximum() -> None:
     """The result for a larger value is some number above the maximum."""
-    assert count_values([[1, 2], [3, 4]], 3) > 3
+    assert count_json_values([[1, 2], [3, 4]], 3) > 3

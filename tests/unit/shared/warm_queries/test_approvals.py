@@ -16,7 +16,7 @@ from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
 from shared.warm_queries.approvals import (
     SignedChange,
     build_decision_change,
-    build_stored_signature,
+    build_stored_signature_if_signed,
     compute_query_etag,
     derive_decision_event_id,
 )
@@ -102,11 +102,11 @@ SIGNED = SignedChange(DecisionSignature("bob", "Bob", "approval", "seen", AT, ("
 
 def test_a_signature_contains_the_hash_of_the_text() -> None:
     """A signature contains the hash of the query's text, so that it is valid for this text only."""
-    signature = build_stored_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
+    signature = build_stored_signature_if_signed(SIGNED, ITEM, AT + timedelta(seconds=1))
     assert signature is not None
     assert (signature.user_id, signature.printed_name, signature.meaning) == ("bob", "Bob", "approval")
     assert (signature.record_hash, signature.signed_at) == (compute_query_hash(STORED), AT + timedelta(seconds=1))
-    assert build_stored_signature(None, ITEM, AT) is None
+    assert build_stored_signature_if_signed(None, ITEM, AT) is None
 
 
 def test_an_approval_is_not_an_edit_of_the_query() -> None:

@@ -103,8 +103,8 @@ async def get_error_code(call: Any) -> str:
 
 async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries: QueryDefinitions) -> None:
     """An edit with an old, weak or unknown ETag in If-Match is rejected and not audited."""
-    first, _ = await queries.put(build_member("a"), build_query())
-    second, _ = await queries.put(build_member("b"), build_query("Telemetry | take 2"), build_condition(first))
+    first, _ = await queries.store_draft(build_member("a"), build_query())
+    second, _ = await queries.store_draft(build_member("b"), build_query("Telemetry | take 2"), build_condition(first))
     version = await processes.opened[0].store.read_version()
     for refused in (
         build_condition(first),
@@ -112,89 +112,94 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
         build_condition('"x"'),
         NEW,
     ):
-        assert await get_error_code(queries.put(build_member("a"), build_query("T"), refused)) == "PRECONDITION_FAILED"
-        assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
-        assert await get_error_code(queries.delete(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
+        assert (
+            await get_error_code(queries.store_draft(build_member("a"), build_query("T"), refused))
+            == "PRECONDITION_FAILED"
+        )
+        assert await get_error_code(queries.approve_query(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
+        assert await get_error_code(queries.delete_query(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
     assert await processes.opened[0].store.read_version() == version
     assert await processes.list_actions("mine") == ["Created", "Updated"]
     assert not await processes.opened[0].store.list_pending_events()
-    third, created = await queries.put(
+    third, created = await queries.store_draft(
         build_member("a"), build_query("Telemetry | take 3"), build_condition('"x"', second)
     )
     assert not created
-    await queries.delete(build_member("a"), "mine", build_condition(third))
+    await queries.delete_query(build_member("a"), "mine", build_condition(third))
     assert await processes.list_actions("mine") == ["Created", "Updated", "Updated", "Removed"]
 
 
 async def test_a_star_condition_cannot_create_or_replace_a_query(queries: QueryDefinitions) -> None:
     """``If-Match: *`` cannot create a missing query, and ``If-None-Match: *`` cannot replace an existing one."""
     assert (
-        await get_error_code(queries.put(build_member("a"), build_query(), build_condition("*")))
+        await get_error_code(queries.store_draft(build_member("a"), build_query(), build_condition("*")))
         == "PRECONDITION_FAILED"
     )
     assert (
-        await get_error_code(queries.put(build_member("a"), build_query(), build_condition('"x"')))
+        await get_error_code(queries.store_draft(build_member("a"), build_query(), build_condition('"x"')))
         == "PRECONDITION_FAILED"
     )
     assert (
-        await get_error_code(queries.delete(build_member("a"), "mine", build_condition("*"))) == "PRECONDITION_FAILED"
+        await get_error_code(queries.delete_query(build_member("a"), "mine", build_condition("*")))
+        == "PRECONDITION_FAILED"
     )
-    assert await get_error_code(queries.delete(build_member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
-    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition("*"))) == "WARM_QUERY_NOT_FOUND"
-    first, created = await queries.put(build_member("a"), build_query(), NEW)
+    assert await get_error_code(queries.delete_query(build_member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
+    assert await get_error_code(queries.approve_query(ADMIN, "mine", build_condition("*"))) == "WARM_QUERY_NOT_FOUND"
+    first, created = await queries.store_draft(build_member("a"), build_query(), NEW)
     assert created
-    assert await get_error_code(queries.put(build_member("a"), build_query(), NEW)) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.store_draft(build_member("a"), build_query(), NEW)) == "PRECONDITION_FAILED"
     known = condition_from_headers(None, f"W/{compute_query_etag(first)}")
-    assert await get_error_code(queries.put(build_member("a"), build_query(), known)) == "PRECONDITION_FAILED"
-    again, created = await queries.put(build_member("a"), build_query(), build_condition("*"))
+    assert await get_error_code(queries.store_draft(build_member("a"), build_query(), known)) == "PRECONDITION_FAILED"
+    again, created = await queries.store_draft(build_member("a"), build_query(), build_condition("*"))
     assert not created
     assert again.created_at == first.created_at
 
 
 async def test_storing_a_query_again_changes_its_etag(queries: QueryDefinitions) -> None:
     """Storing a query with the same text gives a new ETag, because editor, time and approval can change."""
-    first, _ = await queries.put(build_member("a"), build_query())
-    second, _ = await queries.put(build_member("a"), build_query())
+    first, _ = await queries.store_draft(build_member("a"), build_query())
+    second, _ = await queries.store_draft(build_member("a"), build_query())
     assert second.value == first.value
     assert compute_query_etag(second) != compute_query_etag(first)
-    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(first))) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.approve_query(ADMIN, "mine", build_condition(first))) == "PRECONDITION_FAILED"
 
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
     """The first approval of a query gives it a new ETag; a repeated approval changes nothing."""
-    draft, _ = await queries.put(build_member("a"), build_query())
-    approved = await queries.approve(ADMIN, "mine", build_condition(draft))
+    draft, _ = await queries.store_draft(build_member("a"), build_query())
+    approved = await queries.approve_query(ADMIN, "mine", build_condition(draft))
     assert compute_query_etag(approved) != compute_query_etag(draft)
-    assert await queries.approve(ADMIN, "mine", build_condition(approved)) == approved
-    assert await queries.approve("other@x", "mine") == approved
-    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(draft))) == "PRECONDITION_FAILED"
+    assert await queries.approve_query(ADMIN, "mine", build_condition(approved)) == approved
+    assert await queries.approve_query("other@x", "mine") == approved
+    assert await get_error_code(queries.approve_query(ADMIN, "mine", build_condition(draft))) == "PRECONDITION_FAILED"
     assert await processes.list_actions("mine") == ["Created", "Approved"]
 
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
     """The approver can repeat an approval with the ETag from before it, until the query's text changes."""
-    draft, _ = await queries.put(build_member("a"), build_query())
-    approved = await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
-    assert await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True) == approved
-    refused = queries.approve("other@x", "mine", build_condition(draft), repeatable=True)
+    draft, _ = await queries.store_draft(build_member("a"), build_query())
+    approved = await queries.approve_query(ADMIN, "mine", build_condition(draft), can_be_retry=True)
+    assert await queries.approve_query(ADMIN, "mine", build_condition(draft), can_be_retry=True) == approved
+    refused = queries.approve_query("other@x", "mine", build_condition(draft), can_be_retry=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
-    await queries.put(build_member("a"), build_query("Telemetry | take 2"), build_condition(approved))
-    refused = queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
+    await queries.store_draft(build_member("a"), build_query("Telemetry | take 2"), build_condition(approved))
+    refused = queries.approve_query(ADMIN, "mine", build_condition(draft), can_be_retry=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
     assert await processes.list_actions("mine") == ["Created", "Approved", "Updated"]
 
 
 async def test_the_if_match_condition_is_checked_last(queries: QueryDefinitions) -> None:
     """If the approver is the last editor, or a name is in use, this is reported before an unmet condition."""
-    await queries.put(build_member("a"), build_query())
+    await queries.store_draft(build_member("a"), build_query())
     stale = build_condition('"x"')
-    assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
+    assert await get_error_code(queries.approve_query("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
     assert (
-        await get_error_code(queries.put(build_member("a"), build_query(name="First"), stale))
+        await get_error_code(queries.store_draft(build_member("a"), build_query(name="First"), stale))
         == "WARM_QUERY_NAME_TAKEN"
     )
     assert (
-        await get_error_code(queries.put(build_member("a"), build_query(surface="nowhere"), stale)) == "INVALID_REQUEST"
+        await get_error_code(queries.store_draft(build_member("a"), build_query(surface="nowhere"), stale))
+        == "INVALID_REQUEST"
     )
 
 
@@ -205,16 +210,16 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
     change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
     await processes.opened[0].service.commit_api_changes(lambda _: [change], "a")
     with pytest.raises(WorkspaceError) as refused:
-        await queries.approve(ADMIN, "mine")
+        await queries.approve_query(ADMIN, "mine")
     assert (refused.value.code, refused.value.members["line"]) == ("QUERY_INVALID", 2)
     assert refused.value.detail.startswith("kql: ")
 
 
 async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     """If several processes edit a query with the same ETag at once, exactly one edit is stored."""
-    start, _ = await processes.services[0].put(build_member("a"), build_query())
+    start, _ = await processes.services[0].store_draft(build_member("a"), build_query())
     edits = [
-        processes.services[number % 2].put(
+        processes.services[number % 2].store_draft(
             build_member(f"e{number}"), build_query(f"Telemetry | take {number}"), build_condition(start)
         )
         for number in range(8)
@@ -229,17 +234,17 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
     """An approval validates the query with the engine, and fails if the engine rejects it."""
-    await processes.services[0].put(build_member("editor@plant-a.example"), build_query())
+    await processes.services[0].store_draft(build_member("editor@plant-a.example"), build_query())
     engine = Engine()
     engine.rejects = True
     approving = QueryDefinitions(processes.opened[1].service, QueryColumns(engine))
     with pytest.raises(WorkspaceError, match="Data Explorer only") as raised:
-        await approving.approve(ADMIN, "mine")
+        await approving.approve_query(ADMIN, "mine")
     assert raised.value.code == "QUERY_INVALID"
     assert "Approved" not in await processes.list_actions("mine")
     engine.rejects = False
     later = QueryDefinitions(processes.opened[1].service, QueryColumns(engine))
-    assert (await later.approve(ADMIN, "mine")).value.approval is not None
+    assert (await later.approve_query(ADMIN, "mine")).value.approval is not None
 
 
 SIGNED_PLANT = PLANT.replace("{requireApproval: true}}", "{requireApproval: true}, signatures: {queries: required}}")
@@ -254,10 +259,10 @@ async def test_a_decision_is_unsigned_only_if_the_policy_allows_it_when_it_is_st
             return await super().execute(query)
 
     approving = QueryDefinitions(processes.opened[1].service, QueryColumns(PolicyChangingEngine()))
-    assert await get_error_code(approving.approve(ADMIN, "q2")) == "SIGNATURE_REQUIRED"
-    assert await get_error_code(approving.reject(ADMIN, "q2", "Too slow")) == "SIGNATURE_REQUIRED"
+    assert await get_error_code(approving.approve_query(ADMIN, "q2")) == "SIGNATURE_REQUIRED"
+    assert await get_error_code(approving.reject_query(ADMIN, "q2", "Too slow")) == "SIGNATURE_REQUIRED"
     assert await processes.list_actions("q2") == ["Created"]
-    approved = await approving.approve("other@x", "q1")
+    approved = await approving.approve_query("other@x", "q1")
     assert approved.value.approval is not None
     assert approved.value.approval.approved_by == ADMIN
 
@@ -266,10 +271,10 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
     """If an edit and an approval arrive at once, one of them fails, so that no unread text is approved."""
     editor, approver = processes.services
     for number in range(10):
-        seen, _ = await editor.put(build_member("a"), build_query())
-        edit = editor.put(build_member("b"), build_query(f"Telemetry | take {number}"), build_condition(seen))
+        seen, _ = await editor.store_draft(build_member("a"), build_query())
+        edit = editor.store_draft(build_member("b"), build_query(f"Telemetry | take {number}"), build_condition(seen))
         replies = await asyncio.gather(
-            edit, approver.approve(ADMIN, "mine", build_condition(seen)), return_exceptions=True
+            edit, approver.approve_query(ADMIN, "mine", build_condition(seen)), return_exceptions=True
         )
         refused = [reply.code for reply in replies if isinstance(reply, WorkspaceError)]
         assert refused == ["PRECONDITION_FAILED"]
@@ -281,7 +286,7 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
     """A PUT returns the ETag of its own edit, so that a later edit with this ETag overwrites no other edit."""
     services = processes.services
     edits = [
-        services[number % 2].put(build_member(f"e{number}"), build_query(f"Telemetry | take {number}"))
+        services[number % 2].store_draft(build_member(f"e{number}"), build_query(f"Telemetry | take {number}"))
         for number in range(8)
     ]
     answered = await asyncio.gather(*edits)
@@ -297,10 +302,11 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
 
 async def test_apply_changes_etag_of_changed_query(processes: Processes, queries: QueryDefinitions) -> None:
     """Applying a workspace document changes the ETags of only those queries that it changes."""
-    draft = await queries.approve(ADMIN, "q2")
+    draft = await queries.approve_query(ADMIN, "q2")
     await processes.opened[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
-    assert await queries.approve("other@x", "q2", build_condition(draft)) == draft
+    assert await queries.approve_query("other@x", "q2", build_condition(draft)) == draft
     await processes.opened[1].service.apply(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
     assert (
-        await get_error_code(queries.delete(build_member("a"), "q2", build_condition(draft))) == "PRECONDITION_FAILED"
+        await get_error_code(queries.delete_query(build_member("a"), "q2", build_condition(draft)))
+        == "PRECONDITION_FAILED"
     )

@@ -8,7 +8,7 @@ from shared.warm_queries.disconnects import (
     cancel_at_disconnect,
     is_cancelled_by_client,
     start_task_independent_of_client,
-    watch_client,
+    watch_for_disconnect,
 )
 
 
@@ -40,7 +40,7 @@ async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
     client, cancelled = Client(), list[bool]()
 
     async def process_request() -> None:
-        with watch_client(client.wait) as watch:
+        with watch_for_disconnect(client.wait) as watch:
             cancelled.append(is_cancelled_by_client())
             try:
                 await asyncio.gather(run_query(), run_query())
@@ -61,7 +61,7 @@ async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
     client = Client()
 
     async def process_request() -> str:
-        with watch_client(client.wait):
+        with watch_for_disconnect(client.wait):
             with cancel_at_disconnect():
                 await client.is_watched.wait()
             client.disconnect()
@@ -82,7 +82,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
         return "result"
 
     async def process_request() -> "asyncio.Task[str]":
-        with watch_client(client.wait):
+        with watch_for_disconnect(client.wait):
             shared = start_task_independent_of_client(run_shared())
             await asyncio.sleep(0)
             return shared

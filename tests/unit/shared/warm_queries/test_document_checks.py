@@ -8,7 +8,7 @@ from shared.catalog.document import load_located_document
 from shared.catalog.models import WarmQuery
 from shared.catalog.problems import DocumentError
 from shared.errors import Kind, WorkspaceError
-from shared.warm_queries.document_checks import check_document_queries
+from shared.warm_queries.document_checks import check_document_queries_and_return_outage
 from tests.unit.shared.catalog.documents import PLANT
 from tests.virtual_time import VirtualTime
 
@@ -25,7 +25,7 @@ class Columns:
         self.errors = errors
         self.resolved: list[str] = []
 
-    def enlarge_cache(self, queries: int) -> None:
+    def enlarge_cache(self, query_count: int) -> None:
         """Do nothing, because this fake needs no reservation."""
 
     async def resolve_columns(self, query: WarmQuery) -> tuple[()]:
@@ -40,7 +40,7 @@ class Columns:
 
 async def check_queries(columns: Columns, **options: object) -> WorkspaceError | None:
     """Validate the queries of the test's workspace document, and return the error if there is one."""
-    return await check_document_queries(DOCUMENT, columns, runtime=columns.time.runtime, **options)  # type: ignore[arg-type]
+    return await check_document_queries_and_return_outage(DOCUMENT, columns, runtime=columns.time.runtime, **options)  # type: ignore[arg-type]
 
 
 async def test_valid_queries_have_no_error() -> None:
@@ -49,7 +49,7 @@ async def test_valid_queries_have_no_error() -> None:
     assert await check_queries(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]
     columns.resolved.clear()
-    assert await check_queries(columns, lookups={"q2"}) is None
+    assert await check_queries(columns, query_lookups={"q2"}) is None
     assert columns.resolved == ["q2"]
 
 
@@ -69,6 +69,6 @@ async def test_an_unresponsive_engine_is_a_separate_error() -> None:
 
 async def test_a_slow_engine_stops_the_check() -> None:
     """If the engine is slow, the check stops with an error that contains the number of validated queries."""
-    error = await check_queries(Columns(VirtualTime()), seconds=1)
+    error = await check_queries(Columns(VirtualTime()), max_seconds=1)
     assert error is not None
     assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

@@ -138,7 +138,7 @@ async def test_a_repeated_argument_is_listed_with_the_other_errors() -> None:
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await build_service(engine).execute(
-            "typed", None, 9, {"device": "a", "other": "x"}, repeated={"device", "other"}
+            "typed", None, 9, {"device": "a", "other": "x"}, repeated_names={"device", "other"}
         )
     errors: Any = refused.value.members["errors"]
     assert [each["field"] for each in errors] == ["p.other", "p.device", "p.n"]
@@ -202,9 +202,9 @@ async def test_a_cached_result_is_returned_by_row_and_by_column(first_by_column:
         return Catalog(queries=queries)
 
     warm = WarmQueries(return_catalog, engine, 30)
-    await warm.execute("kept", None, 10, {}, by_column=first_by_column)
+    await warm.execute("kept", None, 10, {}, allows_column_values=first_by_column)
     by_row = await warm.execute("kept", None, 10, {})
-    by_column = await warm.execute("kept", None, 10, {}, by_column=True)
+    by_column = await warm.execute("kept", None, 10, {}, allows_column_values=True)
     assert [row["v"] for row in by_row.rows] == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert (by_row.values, by_row.row_count, by_column.row_count) == (None, 5, 5)
     assert by_row.executed_at == by_column.executed_at
@@ -246,24 +246,24 @@ def build_result(rows: int, *, by_column: bool = False, size: int = 0, at: datet
 
 def find_cached_keys(cache: ResultCache, at: datetime = AT) -> str:
     """Return the keys from ``a`` to ``d`` whose results are cached and usable at the given time."""
-    return "".join(key for key in "abcd" if cache.find(key, at) is not None)
+    return "".join(key for key in "abcd" if cache.find_result(key, at) is not None)
 
 
 def test_a_cached_result_expires() -> None:
     """A result is cached until it is older than the cache time of its query."""
     cache = ResultCache()
-    cache.store("a", build_result(1), HOUR, AT)
-    assert cache.find("a", AT + HOUR) is not None
-    assert cache.find("a", AT + 2 * HOUR) is None
-    assert cache.find("a", AT) is None
+    cache.store_result("a", build_result(1), HOUR, AT)
+    assert cache.find_result("a", AT + HOUR) is not None
+    assert cache.find_result("a", AT + 2 * HOUR) is None
+    assert cache.find_result("a", AT) is None
 
 
 def test_expired_results_are_removed_when_another_one_is_cached() -> None:
     """A result that has expired is removed when another one is cached, although no caller requests it again."""
     cache = ResultCache()
-    cache.store("a", build_result(1), HOUR, AT)
-    cache.store("b", build_result(1), 3 * HOUR, AT)
-    cache.store("c", build_result(1, at=AT + 2 * HOUR), HOUR, AT + 2 * HOUR)
+    cache.store_result("a", build_result(1), HOUR, AT)
+    cache.store_result("b", build_result(1), 3 * HOUR, AT)
+    cache.store_result("c", build_result(1, at=AT + 2 * HOUR), HOUR, AT + 2 * HOUR)
     assert find_cached_keys(cache, AT) == "b"
     assert find_cached_keys(cache, AT + 2 * HOUR) == "b"
 
@@ -271,9 +271,9 @@ def test_expired_results_are_removed_when_another_one_is_cached() -> None:
 def test_a_result_is_not_used_after_the_clock_was_set_back() -> None:
     """If the clock was set back to a time before a cached result, the result's age is unknown, so it is not used."""
     cache = ResultCache()
-    cache.store("a", build_result(1), HOUR, AT)
-    assert cache.find("a", AT - timedelta(seconds=1)) is None
-    assert cache.find("a", AT) is None
+    cache.store_result("a", build_result(1), HOUR, AT)
+    assert cache.find_result("a", AT - timedelta(seconds=1)) is None
+    assert cache.find_result("a", AT) is None
 
 
 @pytest.mark.parametrize("by_column", [False, True])
@@ -282,10 +282,10 @@ def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatc
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):
-        cache.store(key, build_result(4, by_column=by_column), HOUR, AT)
-    assert cache.find("a", AT) is not None
-    cache.store("c", build_result(4, by_column=by_column), HOUR, AT)
-    cache.store("d", build_result(11, by_column=by_column), HOUR, AT)
+        cache.store_result(key, build_result(4, by_column=by_column), HOUR, AT)
+    assert cache.find_result("a", AT) is not None
+    cache.store_result("c", build_result(4, by_column=by_column), HOUR, AT)
+    cache.store_result("d", build_result(11, by_column=by_column), HOUR, AT)
     assert find_cached_keys(cache) == "ac"
 
 
@@ -293,14 +293,14 @@ def test_the_size_of_cached_results_is_limited() -> None:
     """The cache has a maximum size in bytes; a larger result is not cached, and replaces an older one of its key."""
     cache = ResultCache()
     for key in ("a", "b"):
-        cache.store(key, build_result(1, size=MAX_BYTES // 2), HOUR, AT)
+        cache.store_result(key, build_result(1, size=MAX_BYTES // 2), HOUR, AT)
     assert find_cached_keys(cache) == "ab"
-    cache.store("c", build_result(1, size=1), HOUR, AT)
+    cache.store_result("c", build_result(1, size=1), HOUR, AT)
     assert find_cached_keys(cache) == "bc"
-    cache.store("d", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
-    cache.store("b", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
+    cache.store_result("d", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
+    cache.store_result("b", build_result(1, size=MAX_BYTES + 1), HOUR, AT)
     assert find_cached_keys(cache) == "c"
-    cache.store("a", build_result(1, size=MAX_BYTES - 1), HOUR, AT)
+    cache.store_result("a", build_result(1, size=MAX_BYTES - 1), HOUR, AT)
     assert find_cached_keys(cache) == "ac"
 
 

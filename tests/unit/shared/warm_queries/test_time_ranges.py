@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from shared.errors import WorkspaceError
 from shared.warm_queries.time_ranges import (
     TimeInterval,
-    build_time_condition,
-    build_time_parameters,
+    build_time_condition_kql,
+    build_time_parameter_literals,
     get_time_parameter_name,
     is_fixed_time_range,
-    parse_time,
+    parse_rfc3339_or_milliseconds,
     select_time_range,
 )
 
@@ -25,14 +25,19 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize("value", ["2026-03-01T00:00:00Z", "2026-03-01T01:00:00+01:00", "1772323200000", 1772323200000])
 def test_a_time_is_rfc_3339_or_milliseconds(value: Any) -> None:
     """A time can be RFC 3339 text, a text of digits, or a number; the latter are milliseconds since 1970."""
-    assert parse_time(value) == NOW
+    assert parse_rfc3339_or_milliseconds(value) == NOW
 
 
 @given(st.integers(0, 253_402_300_799_999))
 def test_times_in_milliseconds_are_exact(milliseconds: int) -> None:
     """Each millisecond up to the year 9999 is exact, as text, integer and float."""
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
-    assert parse_time(milliseconds) == parse_time(str(milliseconds)) == parse_time(float(milliseconds)) == expected
+    assert (
+        parse_rfc3339_or_milliseconds(milliseconds)
+        == parse_rfc3339_or_milliseconds(str(milliseconds))
+        == parse_rfc3339_or_milliseconds(float(milliseconds))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def test_times_in_milliseconds_are_exact(milliseconds: int) -> None:
 def test_values_that_are_no_times_are_rejected(value: Any) -> None:
     """A value that is not a time is rejected, and the error names both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
-        parse_time(value)
+        parse_rfc3339_or_milliseconds(value)
 
 
 def list_invalid_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
@@ -74,13 +79,13 @@ def test_contradictory_parameters_are_rejected() -> None:
 
 def test_a_duration_includes_both_ends() -> None:
     """A range by duration includes both ends; a range between two times excludes its end."""
-    assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
-    assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
-    assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"
+    assert build_time_condition_kql("T", HOUR) == "T between (_oi_from .. _oi_to)"
+    assert build_time_condition_kql("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
+    assert build_time_condition_kql("T", TimeInterval(NOW)) == "T >= _oi_from"
     start, end = "datetime(2026-03-01T00:00:00.000000Z)", "datetime(2026-03-01T01:00:00.000000Z)"
-    assert build_time_parameters(TimeInterval(NOW, NOW + HOUR), NOW) == {"_oi_from": start, "_oi_to": end}
-    assert build_time_parameters(HOUR, NOW + HOUR) == {"_oi_from": start, "_oi_to": end}
-    assert build_time_parameters(TimeInterval(NOW), NOW) == {"_oi_from": start}
+    assert build_time_parameter_literals(TimeInterval(NOW, NOW + HOUR), NOW) == {"_oi_from": start, "_oi_to": end}
+    assert build_time_parameter_literals(HOUR, NOW + HOUR) == {"_oi_from": start, "_oi_to": end}
+    assert build_time_parameter_literals(TimeInterval(NOW), NOW) == {"_oi_from": start}
 
 
 def test_results_of_fixed_time_ranges_can_be_cached() -> None:

@@ -55,7 +55,7 @@ class ScriptedHttp:
         del request
         return build_reply(204)
 
-    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+    async def require_allowed_host(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         """Reject the hosts that the test has listed."""
         del https_only
         if url.host in self.refused:
@@ -63,7 +63,7 @@ class ScriptedHttp:
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
         """Record a request and return the reply that the test has set."""
-        await self.check(request.url)
+        await self.require_allowed_host(request.url)
         self.requests.append(request)
         return await self.answer(request)
 

@@ -133,7 +133,7 @@ async def main(folder: Path, devices: int, period: float, mode: str) -> None:
     webhook_services = AlertAndWebhookServices(folder, values)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     while True:
-        await webhook_services.scheduler.run()
+        await webhook_services.scheduler.evaluate_due_rules()
         webhook_services.worker.wake()
         await asyncio.sleep(0.05)
         if values.is_calm and await webhook_services.is_drained():

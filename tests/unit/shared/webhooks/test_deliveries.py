@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME
-from shared.webhooks.deliveries import RETRY_DELAYS, compute_retry_time
+from shared.webhooks.deliveries import RETRY_DELAYS, compute_retry_time_or_none
 from shared.webhooks.models import DeliveryStatus
 from tests.unit.shared.webhooks.environment import WebhookServices, reply_with_failure
 
@@ -20,10 +20,10 @@ def test_delays_follow_the_documented_schedule() -> None:
     assert list(RETRY_DELAYS) == expected
     for retries, delay in enumerate(expected):
         for _ in range(20):
-            planned = compute_retry_time(retries, AT, SYSTEM_RUNTIME)
+            planned = compute_retry_time_or_none(retries, AT, SYSTEM_RUNTIME)
             assert planned is not None
             assert delay * 0.9 <= planned - AT <= delay * 1.1
-    assert compute_retry_time(len(expected), AT, SYSTEM_RUNTIME) is None
+    assert compute_retry_time_or_none(len(expected), AT, SYSTEM_RUNTIME) is None
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services: WebhookServices) -> None:

@@ -86,7 +86,7 @@ def test_only_the_newest_attempts_are_stored() -> None:
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"
     )
     for number in range(MAX_SHOWN_ATTEMPTS + 1):
-        delivery = delivery.add_attempt(Attempt(at=START, duration_ms=number))
+        delivery = delivery.copy_with_attempt(Attempt(at=START, duration_ms=number))
     assert (delivery.lease, len(delivery.attempts)) == ("", MAX_SHOWN_ATTEMPTS)
     assert delivery.attempts[-1].duration_ms == MAX_SHOWN_ATTEMPTS
 

@@ -16,9 +16,11 @@ async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookServices
 
 async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookServices) -> None:
     """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
-    stored = await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, ENDPOINT))
+    stored = await webhook_services.registry.change_endpoint_list(
+        lambda listed: add_or_replace_endpoint(listed, ENDPOINT)
+    )
     assert stored == await webhook_services.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
-    assert await webhook_services.registry.change(lambda _: None) == stored
+    assert await webhook_services.registry.change_endpoint_list(lambda _: None) == stored
 
 
 async def test_an_event_type_of_a_newer_version_is_kept(webhook_services: WebhookServices) -> None:
@@ -26,9 +28,9 @@ async def test_an_event_type_of_a_newer_version_is_kept(webhook_services: Webhoo
     newer = ENDPOINT.model_copy(
         update={"event_types": (TEST, "import.completed"), "subscribed_at": {"import.completed": START}}
     )
-    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, newer))
+    await webhook_services.registry.change_endpoint_list(lambda listed: add_or_replace_endpoint(listed, newer))
     changed = newer.model_copy(update={"failing_since": START})
-    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, changed))
+    await webhook_services.registry.change_endpoint_list(lambda listed: add_or_replace_endpoint(listed, changed))
     [stored] = (await webhook_services.registry.load()).endpoints.values()
     assert stored == changed
     assert stored.to_definition()["eventTypes"] == ["webhook.test", "import.completed"]
@@ -37,7 +39,7 @@ async def test_an_event_type_of_a_newer_version_is_kept(webhook_services: Webhoo
 async def test_appended_events_are_removed(webhook_services: WebhookServices) -> None:
     """Audit events are removed from the store after they were appended; pending events stay in order."""
     for append_id in ("1", "2", "3"):
-        await webhook_services.registry.change(
+        await webhook_services.registry.change_endpoint_list(
             lambda listed, key=append_id: add_audit_event(  # type: ignore[misc]
                 listed, "Created", None, ENDPOINT, user_id="ann", append_id=key
             )

@@ -207,11 +207,13 @@ async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: 
 async def test_a_test_event_ignores_event_types(webhook_services: WebhookServices) -> None:
     """A test event is sent to an enabled endpoint, whatever event types it subscribes to."""
     endpoint = await webhook_services.create_endpoint(DOWNLOAD)
-    delivery = await webhook_services.service.send_test("admin@t", endpoint.id)
+    delivery = await webhook_services.service.send_test_delivery("admin@t", endpoint.id)
     await webhook_services.send_due_deliveries()
     assert [each.headers["webhook-id"] for each in webhook_services.http.requests] == [delivery.id]
     await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
-    assert await get_error_code(webhook_services.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
+    assert (
+        await get_error_code(webhook_services.service.send_test_delivery("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
+    )
     assert await get_error_code(webhook_services.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
 
 
@@ -247,5 +249,5 @@ async def test_audit_events_of_a_crash_are_appended_later(
     monkeypatch.setattr(webhook_services.log, "append", fail_append)
     endpoint = await webhook_services.create_endpoint()
     monkeypatch.setattr(webhook_services.log, "append", append)
-    await webhook_services.service.flush_audit_events()
+    await webhook_services.service.flush_and_count_audit_events()
     assert [event["EntityID"] for event in webhook_services.log.events] == [endpoint.id]

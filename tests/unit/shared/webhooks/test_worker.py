@@ -183,7 +183,7 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookService
     disabled = await webhook_services.service.get(endpoint.id)
     assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
     assert [each.status for each in await webhook_services.list_all(endpoint)] == [DeliveryStatus.FAILED]
-    await webhook_services.service.flush_audit_events()
+    await webhook_services.service.flush_and_count_audit_events()
     event = webhook_services.log.events[-1]
     assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
     assert "path-with-secret" not in str(webhook_services.log.events)
@@ -243,7 +243,9 @@ async def test_an_endpoint_is_disabled_after_five_days(
     endpoint = await webhook_services.create_endpoint()
     since = webhook_services.time.now + sum(RETRY_DELAYS, timedelta()) - failing
     failing_endpoint = endpoint.model_copy(update={"failing_since": since})
-    await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, failing_endpoint))
+    await webhook_services.registry.change_endpoint_list(
+        lambda listed: add_or_replace_endpoint(listed, failing_endpoint)
+    )
     await webhook_services.publish()
     await fail_all_retries(webhook_services)
     assert (await webhook_services.service.get(endpoint.id)).enabled is enabled
@@ -311,7 +313,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_se
     """A due delivery of a disabled or removed endpoint is not sent, but marked as failed with this reason."""
     first, second = await webhook_services.create_endpoint(), await webhook_services.create_endpoint()
     await webhook_services.publish()
-    await webhook_services.registry.change(
+    await webhook_services.registry.change_endpoint_list(
         lambda listed: listed.model_copy(update={"endpoints": {first.id: first.model_copy(update={"enabled": False})}})
     )
     await webhook_services.send_due_deliveries()
@@ -354,7 +356,7 @@ async def test_a_delivery_of_an_unknown_event_type_is_sent(webhook_services: Web
     await webhook_services.publish()
     [delivery] = await webhook_services.list_all(endpoint)
     newer = delivery.model_copy(update={"id": "msg_newer", "event_type": "import.completed"})
-    await webhook_services.outbox.add([newer])
+    await webhook_services.outbox.add_deliveries([newer])
     await webhook_services.send_due_deliveries()
     assert {each.headers["webhook-id"] for each in webhook_services.http.requests} == {delivery.id, newer.id}
 
@@ -392,7 +394,7 @@ async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookS
     await webhook_services.wait_until(is_full)
     fast = await webhook_services.create_endpoint(description="fast")
     webhook_services.http.answer = webhook_services.http.accept
-    await webhook_services.outbox.add(
+    await webhook_services.outbox.add_deliveries(
         [each.model_copy(update={"endpoint": fast.id}) for each in await webhook_services.list_all(slow)]
     )
     webhook_services.worker.wake()
@@ -438,14 +440,14 @@ async def test_a_delivery_is_sent_again_after_a_failure_of_the_store(
     """If the result of a delivery cannot be stored, the delivery is sent again when its claim has expired."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
-    save = webhook_services.store.save
+    save = webhook_services.store.try_save_claimed_delivery
 
     async def fail_to_save(*_: object) -> bool:
         raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
 
-    monkeypatch.setattr(webhook_services.store, "save", fail_to_save)
+    monkeypatch.setattr(webhook_services.store, "try_save_claimed_delivery", fail_to_save)
     await webhook_services.send_due_deliveries()
-    monkeypatch.setattr(webhook_services.store, "save", save)
+    monkeypatch.setattr(webhook_services.store, "try_save_claimed_delivery", save)
     await webhook_services.send_due_deliveries_after(seconds=LEASE.total_seconds())
     [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, len(webhook_services.http.requests)) == (DeliveryStatus.DELIVERED, 2)
@@ -457,7 +459,7 @@ async def test_a_success_of_a_working_endpoint_changes_no_endpoint(
     """A delivered message writes nothing to an endpoint without failures."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
-    monkeypatch.setattr(webhook_services.registry, "change", fail_to_change)
+    monkeypatch.setattr(webhook_services.registry, "change_endpoint_list", fail_to_change)
     await webhook_services.send_due_deliveries()
     [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, caplog.messages) == (DeliveryStatus.DELIVERED, [])
@@ -470,7 +472,7 @@ async def test_a_stored_result_is_not_sent_again_after_a_failure_of_the_endpoint
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
     webhook_services.http.answer = reply_with_failure
-    monkeypatch.setattr(webhook_services.registry, "change", fail_to_change)
+    monkeypatch.setattr(webhook_services.registry, "change_endpoint_list", fail_to_change)
     await webhook_services.send_due_deliveries()
     assert caplog.messages == [f"the health of a webhook was not stored; the next attempt updates it: {DOWN}"]
     [delivery] = await webhook_services.list_all(endpoint)

@@ -44,9 +44,9 @@ class Deployment:
         cosmos = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
         blobs = BlobAccount("", connection_string=self.blobs.connection_string, retries=0)
         vault = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
-        backends.cosmos = backends.close_at_exit(cosmos)
-        backends.blob_account = backends.close_at_exit(blobs)
-        backends.key_vault = backends.close_at_exit(vault)
+        backends.cosmos = backends.register_for_closing(cosmos)
+        backends.blob_account = backends.register_for_closing(blobs)
+        backends.key_vault = backends.register_for_closing(vault)
         return wired
 
 

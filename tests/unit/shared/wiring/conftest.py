@@ -30,8 +30,8 @@ async def azure_services() -> AsyncIterator[Services]:
     """Provide services with Azure stores that cannot be reached."""
     services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
     backends = services.backends
-    backends.cosmos = backends.close_at_exit(CosmosAccount(_UNREACHABLE, "workspace", key="a2V5"))
-    backends.blob_account = backends.close_at_exit(BlobAccount("", connection_string=_BLOBS, retries=0))
+    backends.cosmos = backends.register_for_closing(CosmosAccount(_UNREACHABLE, "workspace", key="a2V5"))
+    backends.blob_account = backends.register_for_closing(BlobAccount("", connection_string=_BLOBS, retries=0))
     yield services
     await services.close()
 

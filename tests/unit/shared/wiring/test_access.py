@@ -43,7 +43,7 @@ async def test_the_grants_of_a_client_end_with_its_declaration(local_services: S
         document = load_document(f"{DOCUMENT}oauthClients: [{clients}]\n", "test")
         await local_services.provenance.catalog_service.apply(document, "apply")
         grant = replace(GRANT, created_at=consented_at)
-        return await local_services.access.grant_ender.end_if_orphaned(grant)
+        return await local_services.access.grant_ender.try_end_if_orphaned(grant)
 
     before = now()
     assert await is_orphaned_after_apply(CLIENT, before)
@@ -68,4 +68,4 @@ async def test_a_grant_outlives_items_of_a_newer_version(local_services: Service
     catalog = await local_services.catalog.get_current_catalog()
     assert (catalog.members, catalog.oauth_clients) == ({}, {})
     grant = replace(GRANT, created_at=now())
-    assert not await local_services.access.grant_ender.end_if_orphaned(grant)
+    assert not await local_services.access.grant_ender.try_end_if_orphaned(grant)

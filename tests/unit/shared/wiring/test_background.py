@@ -25,8 +25,8 @@ async def run_grant_job(services: Services) -> None:
 async def test_the_job_of_grants_records_interrupted_revocations(local_services: Services) -> None:
     """The job appends the event of a revocation after which the process stopped; a second run adds nothing."""
     await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
-    await local_services.access.credential_store.add_key(KEY)
-    await local_services.access.credential_store.revoke_key(KEY.key_id, now(), EVENT)
+    await local_services.access.credential_store.add_or_get_key(KEY)
+    await local_services.access.credential_store.revoke_key_and_find_pending_event(KEY.key_id, now(), EVENT)
     for _ in range(2):
         await run_grant_job(local_services)
     chain = ChainKey(Target.ACCESS_CONTROL)

@@ -23,7 +23,7 @@ async def test_the_service_does_not_call_itself(tmp_path: Path, port: int, *, is
     url = parse_outbound_url(f"http://127.0.0.1:{port}/")
     if is_refused:
         with pytest.raises(AddressRefusedError):
-            await services.outbound.http.check(url)
+            await services.outbound.http.require_allowed_host(url)
     else:
-        await services.outbound.http.check(url)
+        await services.outbound.http.require_allowed_host(url)
     await services.close()

@@ -15,7 +15,7 @@ from shared.provenance.ports import ChainRecord
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.telemetry.models import TELEMETRY_HUB
-from shared.timestamps import to_microseconds
+from shared.timestamps import to_unix_microseconds
 from shared.wiring import Services
 from tests.inline_executor import InlineExecutor
 from tests.unit.shared.catalog.documents import PLANT as AUDITED_PLANT
@@ -77,14 +77,14 @@ async def run_seeded_services(folder: Path, seed: int) -> tuple[list[ChainRecord
     services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
     await services.provenance.catalog_service.apply(load_document(AUDITED_PLANT, "test"), "apply")
     await services.access.api_keys.issue_without_rights_check("admin", "admin@plant-a.example", "key")
-    await services.telemetry.service.accept_messages("rig", [{"t": 1}, {"t": 2}])
+    await services.telemetry.service.accept_and_count_messages("rig", [{"t": 1}, {"t": 2}])
     records: list[ChainRecord] = []
     async for chain, _ in services.provenance.chain_store.iterate_tips():
         page = await services.provenance.chain_store.read(chain, 0, limit=100, max_bytes=10**6)
         records += page.records
     await services.close()
     reader = HubReader(folder / "hub.sqlite")
-    partitions = reader.list_partitions(TELEMETRY_HUB)
+    partitions = reader.list_partition_ids(TELEMETRY_HUB)
     events = [event for each in partitions for event in reader.read_rows(TELEMETRY_HUB, each, 0, 100)]
     reader.close()
     return records, events
@@ -98,7 +98,7 @@ async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
     ]
     assert first == second != other
     assert len(first[0]) > 2
-    assert [event.enqueued for event in first[1]] == [to_microseconds(NOW)] * 2
+    assert [event.enqueued for event in first[1]] == [to_unix_microseconds(NOW)] * 2
     assert threading.active_count() == threads
 
 
@@ -122,8 +122,8 @@ def test_new_services_import_no_adapter(tmp_path: Path) -> None:
 async def test_resources_are_closed_in_reverse_order(tmp_path: Path) -> None:
     """Background jobs stop first; then resources close, newest first, also after an error."""
     services, closed = build_services(tmp_path), list[str]()
-    services.backends.close_at_exit(FakeResource("first", closed))
-    services.backends.close_at_exit(FakeResource("second", closed, fails=True))
+    services.backends.register_for_closing(FakeResource("first", closed))
+    services.backends.register_for_closing(FakeResource("second", closed, fails=True))
     services.background.__dict__["runner"] = FakeResource("jobs", closed, fails=True)
     with pytest.raises(OSError, match="second"):
         await services.close()

@@ -4,10 +4,10 @@ Each module has a function ``create_source(section, context)`` that returns a :c
 protocol, add a module and list it in ``KINDS``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol
 
 from oi.gateway.deliveries import Delivery
 from oi.gateway.metrics import Metrics
@@ -24,34 +24,34 @@ class Receiver(Protocol):
     def is_full(self) -> bool:
         """True if the source must not read further messages, because the receiver has no room for them."""
 
-    def call_when_not_full(self, function: Any) -> None:
+    def call_when_not_full(self, function: Callable[[], None]) -> None:
         """Register a function that is called once, when :attr:`is_full` becomes False."""
 
-    def put(self, delivery: Delivery) -> None:
+    def accept_delivery(self, delivery: Delivery) -> None:
         """Accept a message, and acknowledge the message to the source when it is on disk."""
 
 
 class MarkStore(Protocol):
     """Port that stores marks, by which a source recognises repeated deliveries of messages that are already stored."""
 
-    async def read(self) -> Sequence[bytes]:
+    async def read_marks(self) -> Sequence[bytes]:
         """Return the marks of the newest deliveries, oldest first.
 
         First wait until all received messages are on disk, so that their marks are included.
         """
 
-    async def clear(self) -> None:
+    async def clear_marks(self) -> None:
         """Delete the marks of all deliveries.
 
         A source calls this when a new session begins, because messages of old sessions are not repeated.
         """
 
     @property
-    def position(self) -> int:
+    def acknowledged_position(self) -> int:
         """Number that grows with each stored group of marks whose deliveries have all been acknowledged."""
 
-    def forget(self, position: int) -> None:
-        """Delete the marks up to a value of :attr:`position` soon, without waiting for the result.
+    def forget_marks_up_to(self, position: int) -> None:
+        """Delete the marks up to a value of :attr:`acknowledged_position` soon, without waiting for the result.
 
         A source calls this when their deliveries are not repeated any more. A later delivery with the same mark is then
         a new message.
@@ -61,10 +61,10 @@ class MarkStore(Protocol):
 class SubscriptionStore(Protocol):
     """Port that stores the subscriptions of a source, so that it can end those that a change of settings removes."""
 
-    async def read(self, client_id: str) -> Sequence[str]:
+    async def read_filters(self, client_id: str) -> Sequence[str]:
         """Return the filters to which a client may be subscribed."""
 
-    async def write(self, client_id: str, filters: Sequence[str]) -> None:
+    async def write_filters(self, client_id: str, filters: Sequence[str]) -> None:
         """Replace the stored filters of a client.
 
         Raises:

@@ -56,13 +56,13 @@ class MqttSource:
         context, settings = self._context, self._settings
         self._check_certificate_not_expired()
         # First store the deliveries of the last connection: the broker repeats those that were not acknowledged.
-        redeliveries = Redeliveries(await context.marks.read(), settings.max_in_flight)
+        redeliveries = Redeliveries(await context.marks.read_marks(), settings.max_in_flight)
         connection = MqttConnection(settings, context)
         connection.set_redeliveries(redeliveries)
         try:
-            if not await connection.open():
+            if not await connection.open_and_has_stored_session():
                 connection.set_redeliveries(Redeliveries((), 1))
-                await context.marks.clear()
+                await context.marks.clear_marks()
             await self._subscribe(connection)
             self._report_connected()
             await connection.wait_until_closed()
@@ -77,18 +77,18 @@ class MqttSource:
         if store is None:
             await connection.subscribe(wanted)
             return
-        known = set(await store.read(client_id))
+        known = set(await store.read_filters(client_id))
         if not known.issuperset(wanted):
             # Stored first, because the gateway can stop before the broker confirms.
-            await store.write(client_id, sorted(known.union(wanted)))
+            await store.write_filters(client_id, sorted(known.union(wanted)))
         await connection.subscribe(wanted)
         # Ended last, so that no message is lost between both steps.
         superseded = sorted(known.difference(wanted))
-        if superseded and await connection.unsubscribe(superseded):
-            await store.write(client_id, wanted)
+        if superseded and await connection.try_unsubscribe(superseded):
+            await store.write_filters(client_id, wanted)
 
     def _report_connected(self) -> None:
-        _LOG.info("Connected to the broker %s as `%s`.", self._settings.place, self._settings.client_id)
+        _LOG.info("Connected to the broker %s as `%s`.", self._settings.broker_address, self._settings.client_id)
         self._reported = ""
         self._context.metrics.increase_counter("connections_total")
         self._context.metrics.set_gauge("source_connected", 1)
@@ -116,7 +116,7 @@ class MqttSource:
 
         Brokers reject such a certificate without stating a reason.
         """
-        expires_at = None if self._settings.tls is None else self._settings.tls.find_certificate_expiry()
+        expires_at = None if self._settings.tls is None else self._settings.tls.find_certificate_expiry_unix_seconds()
         if expires_at is None:
             return
         self._context.metrics.set_gauge("certificate_expires_timestamp_seconds", expires_at)

@@ -80,14 +80,16 @@ class MqttClient(Client):
     def _handle_publish(self) -> MQTTErrorCode:
         header, packet = self._in_packet["command"], bytes(self._in_packet["packet"])
         try:
-            publication = _parse_publish(header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5)
+            publication = _parse_publish_packet(
+                header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5
+            )
         except IndexError:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         self.on_publication(publication)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
 
-def _parse_publish(header: int, packet: bytes, *, has_properties: bool) -> Publication:
+def _parse_publish_packet(header_byte: int, packet: bytes, *, has_properties: bool) -> Publication:
     """Parse a PUBLISH packet of MQTT.
 
     Raises:
@@ -95,13 +97,13 @@ def _parse_publish(header: int, packet: bytes, *, has_properties: bool) -> Publi
     """
     end = 2 + (packet[0] << 8 | packet[1])
     topic = packet[2:end].decode("utf-8", "replace")
-    qos, packet_id = (header & _QOS) >> 1, 0
+    qos, packet_id = (header_byte & _QOS) >> 1, 0
     if qos:
         packet_id = packet[end] << 8 | packet[end + 1]
         end += 2
     if has_properties:
         end = _find_end_of_properties(packet, end)
-    return Publication(topic, packet[end:], qos, packet_id, bool(header & _DUP), bool(header & _RETAIN))
+    return Publication(topic, packet[end:], qos, packet_id, bool(header_byte & _DUP), bool(header_byte & _RETAIN))
 
 
 def _find_end_of_properties(packet: bytes, start: int) -> int:

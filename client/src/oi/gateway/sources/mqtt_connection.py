@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -18,7 +18,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from oi.gateway.deliveries import Delivery
 from oi.gateway.sources import SourceContext
 from oi.gateway.sources.mqtt_client import MqttClient, Publication
-from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
+from oi.gateway.sources.mqtt_marks import Redeliveries, build_delivery_mark
 from oi.gateway.sources.mqtt_settings import MqttSettings
 
 _REPLY_SECONDS = 15.0
@@ -27,6 +27,7 @@ _PACKETS_AT_ONCE = 100
 """Number of packets after which the event loop serves other tasks."""
 _SESSION_TAKEN_OVER = 0x8E
 _LOG = logging.getLogger(__name__)
+_Reply = TypeVar("_Reply")
 
 
 class BrokerError(Exception):
@@ -63,7 +64,7 @@ class MqttConnection:
         self._forgotten_position = 0
         self._has_received_repeats = False
 
-    async def open(self) -> bool:
+    async def open_and_has_stored_session(self) -> bool:
         """Connect to the broker; return whether the broker has stored a session for this client id.
 
         Raises:
@@ -71,16 +72,15 @@ class MqttConnection:
             SettingsError: a file with credentials cannot be read.
         """
         settings = self._settings
-        self._client.username_pw_set(settings.username, settings.read_password())
+        self._client.username_pw_set(settings.username, settings.read_password_if_configured())
         if settings.tls is not None:
-            self._client.tls_set_context(settings.tls.build_context())
+            self._client.tls_set_context(settings.tls.build_ssl_context())
         try:
-            await asyncio.to_thread(self._connect)
+            await asyncio.to_thread(self._connect_blocking)
         except (OSError, ValueError) as error:
-            raise BrokerError(_explain_failure(error, settings.place)) from None
+            raise BrokerError(_explain_connection_failure(error, settings.broker_address)) from None
         self._attach_socket()
-        is_session_present: bool = await self._wait_for_reply(self._connected, "accept the connection")
-        return is_session_present
+        return await self._wait_for_reply(self._connected, "accept the connection")
 
     def set_redeliveries(self, redeliveries: Redeliveries) -> None:
         """Set the deliveries that the broker can repeat; call this before the first message is read."""
@@ -103,7 +103,7 @@ class MqttConnection:
             if code.is_failure:
                 raise BrokerError(f"The broker refuses the subscription to {topic}: {code}.")
 
-    async def unsubscribe(self, filters: Sequence[str]) -> bool:
+    async def try_unsubscribe(self, filters: Sequence[str]) -> bool:
         """End the subscriptions to filters; return whether the broker has ended all of them.
 
         Raises:
@@ -131,7 +131,7 @@ class MqttConnection:
             if done:
                 raise self._closed.result()
             self._client.loop_misc()
-            self._confirm_acknowledgements()
+            self._ping_after_acknowledgements()
 
     def close(self) -> None:
         """Close the connection; the broker stores new messages until the gateway reconnects."""
@@ -160,7 +160,7 @@ class MqttConnection:
         client.on_ping_reply = self._handle_ping_reply
         return client
 
-    def _connect(self) -> None:
+    def _connect_blocking(self) -> None:
         settings = self._settings
         if settings.version != "5":
             self._client.connect(settings.host, settings.port, settings.keep_alive_seconds)
@@ -180,20 +180,20 @@ class MqttConnection:
         self._socket = self._client.socket()
         if self._socket is None:
             hint = " Check the client certificate." if self._settings.tls is not None else ""
-            raise BrokerError(f"The broker {self._settings.place} closed the connection at once.{hint}")
+            raise BrokerError(f"The broker {self._settings.broker_address} closed the connection at once.{hint}")
         self._client.on_socket_close = self._handle_socket_close
-        self._client.on_socket_register_write = self._watch_writable
-        self._client.on_socket_unregister_write = self._ignore_writable
+        self._client.on_socket_register_write = self._start_watching_writability
+        self._client.on_socket_unregister_write = self._stop_watching_writability
         self._loop.add_reader(self._socket, self._read_packets)
         if self._client.want_write():
             self._loop.add_writer(self._socket, self._client.loop_write)
         # TLS may have decrypted bytes already, which the selector does not see.
         self._loop.call_soon(self._read_packets)
 
-    def _watch_writable(self, _client: Client, _data: Any, sock: Any) -> None:
+    def _start_watching_writability(self, _client: Client, _data: Any, sock: Any) -> None:
         self._loop.add_writer(sock, self._client.loop_write)
 
-    def _ignore_writable(self, _client: Client, _data: Any, sock: Any) -> None:
+    def _stop_watching_writability(self, _client: Client, _data: Any, sock: Any) -> None:
         self._loop.remove_writer(sock)
 
     def _detach_socket(self) -> None:
@@ -235,14 +235,14 @@ class MqttConnection:
             metrics.increase_counter("ignored_messages_total")
             self._client.ack(packet_id, publication.qos)
         elif publication.qos == 0:
-            receiver.put(Delivery(topic, payload))
+            receiver.accept_delivery(Delivery(topic, payload))
         else:
-            mark = build_mark(packet_id, topic, payload)
+            mark = build_delivery_mark(packet_id, topic, payload)
             if publication.is_repeated and self._redeliveries.remove_if_known(mark):
                 metrics.increase_counter("repeated_messages_total")
                 self._client.ack(packet_id, publication.qos)
                 return
-            receiver.put(Delivery(topic, payload, mark, partial(self._schedule_acknowledgement, packet_id)))
+            receiver.accept_delivery(Delivery(topic, payload, mark, partial(self._schedule_acknowledgement, packet_id)))
 
     def _schedule_acknowledgement(self, packet_id: int) -> None:
         if not self._acknowledged:
@@ -255,9 +255,9 @@ class MqttConnection:
         if self._socket is not None:
             self._client.acknowledge_all(taken)
 
-    def _confirm_acknowledgements(self) -> None:
+    def _ping_after_acknowledgements(self) -> None:
         """Send a ping after new acknowledgements; its reply shows that the broker has received them."""
-        position = self._context.marks.position
+        position = self._context.marks.acknowledged_position
         is_ready = self._socket is not None and not self._is_paused and not self._client.is_ping_running
         if is_ready and position != self._forgotten_position:
             self._send_acknowledgements()
@@ -278,7 +278,7 @@ class MqttConnection:
             self._has_received_repeats = True
             return
         self._forgotten_position = position
-        self._context.marks.forget(position)
+        self._context.marks.forget_marks_up_to(position)
 
     def _handle_connect(
         self, _client: Client, _data: Any, flags: ConnectFlags, code: ReasonCode, _properties: Any
@@ -287,7 +287,7 @@ class MqttConnection:
             return
         if code.is_failure:
             self._connected.set_exception(
-                BrokerError(f"The broker {self._settings.place} refuses the connection: {code}.")
+                BrokerError(f"The broker {self._settings.broker_address} refuses the connection: {code}.")
             )
         else:
             self._connected.set_result(flags.session_present)
@@ -307,15 +307,17 @@ class MqttConnection:
     def _handle_disconnect(
         self, client: Client, _data: Any, flags: DisconnectFlags, _code: ReasonCode, _properties: Any
     ) -> None:
-        error = BrokerError(f"The connection to the broker {self._settings.place} was lost.")
+        error = BrokerError(f"The connection to the broker {self._settings.broker_address} was lost.")
         if flags.is_disconnect_packet_from_server:
             # paho-mqtt 2.1 does not parse a reason without properties.
             packet = client._in_packet["packet"]  # noqa: SLF001
             reason = packet[0] if packet else 0
-            error = BrokerError(f"The broker {self._settings.place} closed the connection: reason {reason:#04x}.")
+            error = BrokerError(
+                f"The broker {self._settings.broker_address} closed the connection: reason {reason:#04x}."
+            )
             if reason == _SESSION_TAKEN_OVER:
                 error = TakenOverError(
-                    f"Another client connected to the broker {self._settings.place} with the client id "
+                    f"Another client connected to the broker {self._settings.broker_address} with the client id "
                     f"`{self._settings.client_id}`; give each gateway a `source.clientId` of its own."
                 )
         if not self._closed.done():
@@ -324,16 +326,19 @@ class MqttConnection:
     def _handle_socket_close(self, _client: Client, _data: Any, _sock: Any) -> None:
         self._detach_socket()
 
-    async def _wait_for_reply(self, future: "asyncio.Future[Any]", action: str) -> Any:
-        await asyncio.wait([future, self._closed], timeout=_REPLY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    async def _wait_for_reply(self, future: "asyncio.Future[_Reply]", expected_action: str) -> _Reply:
+        futures: list[asyncio.Future[Any]] = [future, self._closed]
+        await asyncio.wait(futures, timeout=_REPLY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
             return future.result()
         if self._closed.done():
             raise self._closed.result()
-        raise BrokerError(f"The broker {self._settings.place} did not {action} within {_REPLY_SECONDS:.0f} seconds.")
+        raise BrokerError(
+            f"The broker {self._settings.broker_address} did not {expected_action} within {_REPLY_SECONDS:.0f} seconds."
+        )
 
 
-def _explain_failure(error: OSError | ValueError, broker_address: str) -> str:
+def _explain_connection_failure(error: OSError | ValueError, broker_address: str) -> str:
     """Return a sentence that explains why the connection to the broker could not be opened."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"The certificate of the broker {broker_address} is not valid: {error.verify_message}."

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 _MARK = struct.Struct(">H8s")
 
 
-def build_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
+def build_delivery_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
     """Build the mark that identifies a delivery: its packet id and a digest of the message."""
     digest = hashlib.blake2b(topic.encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(b"\0")
@@ -36,7 +36,7 @@ class Redeliveries:
         """Return whether a delivery repeats an earlier delivery; if it does, forget the earlier delivery.
 
         Args:
-            mark: result of :func:`build_mark`, which identifies the delivery by its packet id and its message.
+            mark: result of :func:`build_delivery_mark`, which identifies the delivery by its packet id and its message.
         """
         packet_id, digest = _MARK.unpack(mark)
         if self._known.get(packet_id) != digest:

@@ -26,7 +26,7 @@ class TlsSettings:
     certificate_file: Path | None
     key_file: Path | None
 
-    def build_context(self) -> ssl.SSLContext:
+    def build_ssl_context(self) -> ssl.SSLContext:
         """Read the certificate files and build a TLS context; called for each connection, to use renewed certificates.
 
         Raises:
@@ -42,7 +42,7 @@ class TlsSettings:
             raise SettingsError(f"The certificates of `source.tls` cannot be read: {error}") from None
         return context
 
-    def find_certificate_expiry(self) -> float | None:
+    def find_certificate_expiry_unix_seconds(self) -> float | None:
         """Return the expiry of the client certificate in seconds since 1970; None without a client certificate.
 
         Raises:
@@ -91,11 +91,11 @@ class MqttSettings:
     session_seconds: int
 
     @property
-    def place(self) -> str:
+    def broker_address(self) -> str:
         """Host and port of the broker as text, for log messages."""
         return f"{self.host}:{self.port}"
 
-    def read_password(self) -> str | None:
+    def read_password_if_configured(self) -> str | None:
         """Read the password from its file; None if no file is configured.
 
         Raises:
@@ -128,18 +128,17 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
         SettingsError: a setting is invalid; the message names the first one.
     """
     section.get_text("kind")
-    tls = _parse_tls(section.get_section("tls")) if section.has_property("tls") else None
-    section.get_choice("tls", (), None) if tls is None else None
-    client_id, group = section.get_text("clientId"), section.get_text("sharedGroup", None)
+    tls = _parse_tls_settings(section.get_section("tls")) if section.has_property("tls") else None
+    client_id, group = section.get_text("clientId"), section.find_text("sharedGroup")
     if group is not None and any(each in group for each in "/+#"):
-        raise SettingsError(f"{section.describe_property('sharedGroup')} must have none of the characters / + #.")
+        raise SettingsError(f"{section.quote_property_path('sharedGroup')} must have none of the characters / + #.")
     settings = MqttSettings(
         section.get_text("host"),
         section.get_integer("port", 8883 if tls else 1883, minimum=1, maximum=65_535),
         section.get_choice("version", VERSIONS, "5"),
         f"{client_id}-check-{uuid.uuid4().hex[:6]}" if is_check else client_id,
-        section.get_text("username", None),
-        section.get_path("passwordFile", None),
+        section.find_text("username"),
+        section.find_path("passwordFile"),
         tls,
         None if is_check else group,
         0 if is_check else int(section.get_choice("qos", ("0", "1"), "1")),
@@ -151,18 +150,18 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
         section.get_choice("qos", ("0", "1"), "1")
         section.get_integer("sessionSeconds", _DEFAULT_SESSION, minimum=0, maximum=_YEAR)
     if settings.password_file is not None and settings.username is None:
-        raise SettingsError(f"{section.describe_property('passwordFile')} requires the setting `username`.")
+        raise SettingsError(f"{section.quote_property_path('passwordFile')} requires the setting `username`.")
     section.check_all_properties_read()
     return settings
 
 
-def _parse_tls(section: Section) -> TlsSettings:
+def _parse_tls_settings(section: Section) -> TlsSettings:
     settings = TlsSettings(
-        section.get_path("caFile", None), section.get_path("certificateFile", None), section.get_path("keyFile", None)
+        section.find_path("caFile"), section.find_path("certificateFile"), section.find_path("keyFile")
     )
     if (settings.certificate_file is None) != (settings.key_file is None):
         raise SettingsError(
-            f"{section.describe_property('certificateFile')} and {section.describe_property('keyFile')} "
+            f"{section.quote_property_path('certificateFile')} and {section.quote_property_path('keyFile')} "
             "must be set together."
         )
     section.check_all_properties_read()

@@ -82,7 +82,7 @@ async def test_an_existing_blob_is_not_created(service: BlobService) -> None:
     """If a blob with the name exists, nothing is stored, and the store says so."""
     account = service.open_account()
     assert not await AzureBlobStore(account, "cold").create_if_missing("a", b"1")
-    assert not await BlobCheckpointStore(account).create("chain/000000000001", b"note")
+    assert not await BlobCheckpointStore(account).create_if_missing("chain/000000000001", b"note")
     await account.close()
 
 
@@ -94,7 +94,7 @@ async def test_a_blob_whose_container_cannot_store_it_is_unavailable(service: Bl
         await AzureBlobStore(account, "cold").create_if_missing("a", b"1")
     assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
     with pytest.raises(WorkspaceError) as caught:
-        await BlobCheckpointStore(account).create("chain/000000000001", b"note")
+        await BlobCheckpointStore(account).create_if_missing("chain/000000000001", b"note")
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     await account.close()
 

@@ -53,17 +53,17 @@ async def test_a_change_that_is_stored_in_part_leaves_the_rule_due_and_not_idle(
         store = CosmosAlertStore(account)
         if has_state:
             before = RuleState(rule="hot", revision="r", evaluated_at=AT - timedelta(minutes=1), due_at=AT)
-            await store.save_rule_changes_and_return_token(RuleRecord("hot"), before, [])
+            await store.try_save_rule_changes_and_return_token(RuleRecord("hot"), before, [])
         record = await store.load_rule_record("hot")
         server.faults.add(InjectedFault(FaultKind.STATUS, is_second_transaction, status=HTTPStatus.FORBIDDEN))
         with pytest.raises(WorkspaceError):
-            await store.save_rule_changes_and_return_token(record, state, [_build_alert(n) for n in range(150)])
+            await store.try_save_rule_changes_and_return_token(record, state, [_build_alert(n) for n in range(150)])
         stored = await store.load_rule_record("hot")
         assert 0 < len(stored.alerts) < 150
         assert stored.state is not None
         assert stored.state.due_at == AT
         assert (stored.state.firing, stored.state.has_marks) == (150, True)
         assert await store.list_rule_states() == [stored.state]
-        assert await store.save_rule_changes_and_return_token(stored, state, stored.alerts) is not None
+        assert await store.try_save_rule_changes_and_return_token(stored, state, stored.alerts) is not None
         assert (await store.load_rule_record("hot")).state == state
         await account.close()

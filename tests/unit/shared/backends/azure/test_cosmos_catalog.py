@@ -69,7 +69,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
 
         await asyncio.gather(*(change_connection(number) for number in range(INSTANCES)))
         changes, chains = instances[0]
-        await changes.flush_pending_events()
+        await changes.flush_and_count_pending_events()
         stored = await changes.load()
         page = await chains.read(ChainKey(Target.PLATFORM_CONFIG), 0, limit=1_000, max_bytes=MANY)
     assert sorted(item.key for item in stored.items if item.kind == ItemKind.WARM_QUERY) == sorted(names)

@@ -16,7 +16,7 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
-    compute_bytes_in_batch,
+    compute_max_bytes_in_batch,
     compute_partition_key,
     estimate_stored_bytes,
     record_from_item,
@@ -60,7 +60,7 @@ def test_a_record_is_restored_from_its_item(entity: str, description: str, times
     """A record with any text is restored exactly from its item, and the item is not larger than estimated."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
-    assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical)
+    assert _measure_create_operation(record) <= compute_max_bytes_in_batch(record.canonical)
 
 
 LETTERS = ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"]
@@ -79,7 +79,7 @@ def test_the_size_of_an_operation_is_not_underestimated(letter: str, size: int) 
         _build_record(Description=_repeat_letter(letter, size)),
         _build_record(AfterState={"values": [letter] * (size // 10)}),
     ):
-        assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical)
+        assert _measure_create_operation(record) <= compute_max_bytes_in_batch(record.canonical)
         assert _measure_create_operation(record) <= estimate_stored_bytes(record) + LONGEST_IDS
 
 
@@ -88,7 +88,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     """The largest possible record fits into a batch, whatever its content is."""
     record = _build_record(Description=_repeat_letter(letter, MAX_RECORD_BYTES - 700))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _measure_create_operation(record) <= compute_max_bytes_in_batch(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 
@@ -127,7 +127,7 @@ async def test_the_largest_batches_are_accepted() -> None:
             tip = await store.append(CHAIN, build_batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
             full: list[ChainRecord] = []
             for record in build_batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
-                if sum(store.measure_bytes_in_batch(one.canonical) for one in [*full, record]) > store.max_batch_weight:
+                if sum(store.measure_bytes_in_batch(one.canonical) for one in [*full, record]) > store.max_batch_bytes:
                     break
                 full.append(record)
             assert len(full) > 20
@@ -205,7 +205,7 @@ async def test_unsuitable_containers_are_rejected() -> None:
 
 def test_deviating_properties_of_containers_are_reported() -> None:
     """The check of containers reports another partition key, a time to live, or a missing unique key."""
-    assert len(CHAINS[0].find_differences({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
+    assert len(CHAINS[0].describe_differences({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filter_fields_are_indexed() -> None:

@@ -45,12 +45,12 @@ async def test_closing_waits_for_the_write_of_a_cancelled_caller() -> None:
         states = CosmosConnectionStates(account)
         server.faults.add(InjectedFault(FaultKind.DELAY, is_write, seconds=0.3))
         arrivals = ArrivedMessages("rig", "telemetry/0", (1, 2), AT, AT)
-        caller = asyncio.create_task(states.count_arrived_messages([arrivals]))
+        caller = asyncio.create_task(states.add_arrived_messages_to_counts([arrivals]))
         await asyncio.to_thread(is_writing.wait)
         caller.cancel()
         await asyncio.wait([caller])
         await states.close()
-        assert (await states.load_states())["rig"].messages_received == 2
+        assert (await states.load_states_by_connection())["rig"].messages_received == 2
 
 
 async def test_states_are_built_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ async def test_states_are_built_in_a_worker_thread(monkeypatch: pytest.MonkeyPat
     async with CosmosServer() as server, open_empty_account(server) as account:
         states = CosmosConnectionStates(account)
         await states.set_status(["rig"], "CONNECTED")
-        assert await states.load_states() == {"rig": ConnectionState("CONNECTED", 0, None)}
+        assert await states.load_states_by_connection() == {"rig": ConnectionState("CONNECTED", 0, None)}
     assert threads
     assert threading.main_thread() not in threads
 
@@ -78,12 +78,16 @@ async def test_connections_that_do_not_fit_into_an_item_are_in_further_items(mon
     async with CosmosServer() as server, open_empty_account(server) as account:
         first, second = CosmosConnectionStates(account), CosmosConnectionStates(account)
         for states, known, numbers in [(first, names[2:], (1,)), (second, names, (1, 2)), (first, names, (1, 2, 3))]:
-            await states.count_arrived_messages([ArrivedMessages(each, "hub/0", numbers, AT, AT) for each in known])
+            await states.add_arrived_messages_to_counts(
+                [ArrivedMessages(each, "hub/0", numbers, AT, AT) for each in known]
+            )
             await states.set_status(known, "CONNECTED")
         await first.set_status(names[1:4], "CONNECTING")
         statuses = dict(zip(names, ["CONNECTED", *["CONNECTING"] * 3, "CONNECTED"], strict=True))
-        assert await second.load_statuses() == statuses
-        assert await second.load_states() == {each: ConnectionState(statuses[each], 3, AT) for each in names}
+        assert await second.load_statuses_by_connection() == statuses
+        assert await second.load_states_by_connection() == {
+            each: ConnectionState(statuses[each], 3, AT) for each in names
+        }
         items = await CosmosItemStore(account, CONNECTIONS, "-", "-").query_items("SELECT * FROM c")
         assert sorted(len(item["statuses"]) for item in items if "statuses" in item) == [1, 2, 2]
         assert sorted(len(item["counts"]) for item in items if "counts" in item) == [1, 2, 2]

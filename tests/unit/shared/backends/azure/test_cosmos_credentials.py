@@ -25,12 +25,12 @@ class StoreWithBusyClient(CosmosCredentialStore):
 
     turns = 0
 
-    async def _revoke_key_and_tokens(
+    async def _revoke_in_batches_and_find_event(
         self, key: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
     ) -> AccessEvent | None:
         await self.add_token(build_token(self.turns + 1, f"token{self.turns}"))
         self.turns += 1
-        return await super()._revoke_key_and_tokens(key, tokens, at, event)
+        return await super()._revoke_in_batches_and_find_event(key, tokens, at, event)
 
 
 def build_token(number: int, parent: str = "") -> IssuedToken:
@@ -44,7 +44,7 @@ async def test_a_revocation_ends_although_new_tokens_are_added_all_the_time() ->
         store = StoreWithBusyClient(account())
         await store.add_token(build_token(0))
         with pytest.raises(WorkspaceError) as caught:
-            await store.revoke_token("token0", now(), EVENT)
+            await store.revoke_token_and_find_pending_event("token0", now(), EVENT)
         assert await store.list_pending_events() == [EVENT]
         assert (caught.value.kind, store.turns) == (Kind.UNAVAILABLE, ATTEMPTS)
         assert (await store.load()).revoked_tokens == {f"token{number}" for number in range(ATTEMPTS)}
@@ -57,7 +57,7 @@ async def test_a_repeated_revocation_revokes_the_tokens_that_an_interrupted_one_
     monkeypatch.setattr(cosmos_credentials, "MAX_OPERATIONS", 3)
     async with open_accounts(KINDS[0]) as account:
         store, other_process = CosmosCredentialStore(account()), CosmosCredentialStore(account())
-        await store.add_key(ApiKey("AAAAAAAA", b"salt", b"digest", "ann", "", None, now(), None))
+        await store.add_or_get_key(ApiKey("AAAAAAAA", b"salt", b"digest", "ann", "", None, now(), None))
         for number, parent in enumerate(("AAAAAAAA", "token0", "AAAAAAAA")):
             await store.add_token(build_token(number, parent))
         put, batches = store._items.put_if_unchanged, 0
@@ -71,8 +71,8 @@ async def test_a_repeated_revocation_revokes_the_tokens_that_an_interrupted_one_
 
         monkeypatch.setattr(store._items, "put_if_unchanged", die_before_third_batch)
         with pytest.raises(asyncio.CancelledError):
-            await store.revoke_key("AAAAAAAA", now(), KEY_EVENT)
+            await store.revoke_key_and_find_pending_event("AAAAAAAA", now(), KEY_EVENT)
         assert len((await other_process.load()).revoked_tokens) == 2
-        await other_process.revoke_key("AAAAAAAA", now())
+        await other_process.revoke_key_and_find_pending_event("AAAAAAAA", now())
         assert (await other_process.load()).revoked_tokens == {"token0", "token1", "token2"}
         assert await other_process.list_pending_events() == [KEY_EVENT]

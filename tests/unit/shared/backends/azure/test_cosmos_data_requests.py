@@ -8,7 +8,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from shared.backends.azure.cosmos_data_requests import (
     ATTEMPTS,
     WriteRetries,
-    error_from_rejection,
+    build_error_if_nothing_changed,
     retry_document_read,
     wait_with_backoff,
 )
@@ -53,7 +53,7 @@ def build_rejection(status: int, sub_status: int = 0) -> CosmosHttpResponseError
 )
 def test_only_some_failures_prove_that_a_write_was_not_applied(error: Exception, code: str | None) -> None:
     """Only some errors prove that a write was not applied; after any other error, it may have been applied."""
-    found = error_from_rejection(error)
+    found = build_error_if_nothing_changed(error)
     assert (None if found is None else found.code) == code
 
 
@@ -90,9 +90,9 @@ async def test_a_write_with_an_unknown_result_has_its_own_error() -> None:
     """If it is unknown whether a write was applied, a separate error says that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
-        await retries.wait_after_failure(build_rejection(503), conditional=False)
+        await retries.wait_after_failure(build_rejection(503), has_if_match=False)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after_failure(build_rejection(503), conditional=False)
+        await retries.wait_after_failure(build_rejection(503), has_if_match=False)
     assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
 
 
@@ -100,7 +100,7 @@ async def test_a_rejected_write_is_not_repeated() -> None:
     """A write that the account rejects is not repeated, and its result is known: nothing was written."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after_failure(build_rejection(403), conditional=False)
+        await retries.wait_after_failure(build_rejection(403), has_if_match=False)
     assert (raised.value.code, retries.uncertain) == ("DATA_PLANE_FORBIDDEN", False)
 
 

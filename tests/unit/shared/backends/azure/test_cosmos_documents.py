@@ -11,7 +11,7 @@ from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
 from emulators.cosmos.faults import build_random_faults
-from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts_by_store
 from shared.backends.azure.cosmos_data_requests import ATTEMPTS
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabaseAddress, DocumentKey, Table
@@ -233,7 +233,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
     async with open_document_store(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, build_document_text(KEY))
         faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
-        server.faults.add(*(fault for fault in faults if fault.status != 412))
+        server.faults.add_all(fault for fault in faults if fault.status != 412)
         answered = unknown = 0
 
         async def write() -> None:
@@ -308,11 +308,13 @@ async def test_an_account_with_per_partition_failover_is_used_like_any_other() -
 def test_accounts_are_parsed_from_their_setting() -> None:
     """Each entry of the setting has a store and a resource id; the error about an invalid entry names the store."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
-    read = parse_data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
+    read = parse_data_accounts_by_store(
+        f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com"
+    )
     assert set(read) == {"mes", "lab"}
     assert read["mes"] == DataAccount("https://mes-1.documents.azure.com:443/", "s-1", "plant", "mes-1")
     with pytest.raises(ValueError, match="mes"):
-        parse_data_accounts("mes=mes-1", "documents.azure.com")
+        parse_data_accounts_by_store("mes=mes-1", "documents.azure.com")
 
 
 async def test_the_position_of_a_page_is_limited(server: CosmosServer, store: CosmosDocumentStore) -> None:

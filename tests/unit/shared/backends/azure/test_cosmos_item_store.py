@@ -11,7 +11,7 @@ from emulators.cosmos.faults import FaultKind, InjectedFault
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, build_readiness_checks
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, build_readiness_checks_by_name
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.ports import LeaseRequest
@@ -31,7 +31,7 @@ class ItemStores:
         """Make each of the given faults occur once in the next batches."""
         for fault in faults:
             fault.match, fault.times = _is_batch, 1
-        self.server.faults.add(*faults)
+        self.server.faults.add_all(faults)
 
     async def increment(self, state: CosmosItemStore | None = None) -> int:
         """Increment the number in the item and return the new number."""
@@ -126,7 +126,7 @@ async def test_a_change_fails_after_its_last_attempt(item_stores: ItemStores) ->
     with pytest.raises(WorkspaceError) as caught:
         await item_stores.increment()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
-    assert caught.value.detail == "it does not respond; retry later."
+    assert caught.value.detail == "It does not respond; retry later."
     assert await item_stores.increment() == 1
 
 
@@ -143,7 +143,7 @@ async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(
 ) -> None:
     """A missing item is read as None; a missing container is logged and raises an error, also in readiness checks."""
     assert await item_stores.state.read("n", "n") is None
-    probe = build_readiness_checks(item_stores.account)["Cosmos DB container connections"]
+    probe = build_readiness_checks_by_name(item_stores.account)["Cosmos DB container connections"]
     await probe()
     item_stores.server.faults.add(
         InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
@@ -178,11 +178,11 @@ def test_every_container_is_defined_once() -> None:
     """Container names are unique; with unique keys, items do not expire; deviating properties are reported."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
-    assert [definition.find_differences(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(
+    assert [definition.describe_differences(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(
         CONTAINERS
     )
     other = _get_properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
-    assert CONNECTIONS.find_differences(other) == ["its partition key must be /id", "its items must not expire"]
+    assert CONNECTIONS.describe_differences(other) == ["its partition key must be /id", "its items must not expire"]
 
 
 def _get_properties(definition: object) -> Item:

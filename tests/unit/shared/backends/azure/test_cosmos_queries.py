@@ -92,7 +92,7 @@ async def test_a_partition_split_between_two_pages_repeats_no_item(filled_stores
     applied = 0
     for number in range(1, 12):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
-        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        filled_stores.server.faults.add_all([gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE)])
         assert await READS[name](filled_stores) == undisturbed, (
             f"wrong items after the partition split at query {number}"
         )
@@ -105,7 +105,7 @@ async def test_each_chain_is_returned_once_despite_a_split(filled_stores: Filled
     """If a partition is split while chains are listed, each chain is returned once."""
     for number in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
-        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
+        filled_stores.server.faults.add_all([gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1)])
         assert sorted(
             chain.scope_key for chain in [chain async for chain, _ in filled_stores.chains.iterate_tips()]
         ) == [
@@ -121,7 +121,7 @@ async def test_the_sdk_alone_repeats_items_after_a_split(filled_stores: FilledSt
     async with CosmosClient(filled_stores.server.endpoint, filled_stores.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
-        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        filled_stores.server.faults.add_all([gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE)])
         given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
     assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
 

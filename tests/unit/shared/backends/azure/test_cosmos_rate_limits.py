@@ -34,9 +34,9 @@ class InMemoryBudgets:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         """Count the request, and grant a lease as the Cosmos DB store does."""
-        at = read_time()
+        at = read_unix_seconds()
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())

@@ -274,7 +274,7 @@ async def test_a_read_whose_later_pages_always_fail_is_unavailable(
         throttled = InjectedFault(
             FaultKind.STATUS, lambda sent: bool(sent.read_header("x-ms-continuation")), status=429, retry_after_ms=1
         )
-        server.faults.add(throttled, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
+        server.faults.add_all([throttled, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1)])
         with pytest.raises(WorkspaceError) as caught:
             await read(store)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
@@ -322,7 +322,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
         faults = build_random_faults(0.4, seed, _is_batch)
         # A read has no condition that can fail.
         faults += [fault for fault in build_random_faults(0.2, seed + 1, _is_read) if fault.status != 412]
-        server.faults.add(*faults)
+        server.faults.add_all(faults)
         answered: dict[str, tuple[int, str]] = {}
         engines = open_logs(opened)
 

@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.azure.cosmos_item_store import CosmosItemStore
-from shared.backends.azure.cosmos_transport import build_request_attributes
+from shared.backends.azure.cosmos_transport import build_trace_attributes_of_request
 from shared.data_stores.models import DocumentKey
 from shared.errors import WorkspaceError
 from shared.observability import tracing
@@ -47,7 +47,7 @@ def test_the_span_of_a_request_has_operation_and_container(
     method: str, path: str, headers: dict[str, str], operation: str
 ) -> None:
     """A span has operation, database and container, but no item id or value."""
-    assert build_request_attributes(method, path, headers) == {
+    assert build_trace_attributes_of_request(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
         "azure.cosmosdb.connection.mode": "gateway",
         "db.operation.name": operation,
@@ -58,7 +58,7 @@ def test_the_span_of_a_request_has_operation_and_container(
 
 def test_the_span_of_an_account_request_has_no_container() -> None:
     """The span of a request about the account has no container."""
-    told = build_request_attributes("GET", "/", {})
+    told = build_trace_attributes_of_request("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
     assert "db.collection.name" not in told
 

@@ -239,7 +239,7 @@ async def test_a_key_vault_outage_stops_signing_only(emulator: KeyVaultDouble, v
             await failing
         assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault_client, "notes").load_public_key()
+        await VaultNoteSigner(vault_client, "notes").load_public_key_der()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
@@ -265,7 +265,7 @@ class PausedVault(Vault):
 
 
 async def list_trusted_keys(signer: VaultNoteSigner) -> list[str]:
-    return [str(spki) for spki in await signer.load_trusted_keys()]
+    return [str(spki) for spki in await signer.load_trusted_keys_der()]
 
 
 @pytest.mark.parametrize(
@@ -332,10 +332,10 @@ async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vaul
         each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for each in (first, second)
     ]
-    assert await VaultNoteSigner(vault_client, "notes").load_public_key() == spki[0]
-    assert await VaultNoteSigner(vault_client, f"notes/{second.name}").load_public_key() == spki[1]
+    assert await VaultNoteSigner(vault_client, "notes").load_public_key_der() == spki[0]
+    assert await VaultNoteSigner(vault_client, f"notes/{second.name}").load_public_key_der() == spki[1]
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault_client, "notes/none").load_public_key()
+        await VaultNoteSigner(vault_client, "notes/none").load_public_key_der()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[5]
 KEY = "00000000-0000-0000-0000-000000000001"
 PROGRAM = """
 import os, sys
-from shared.backends.azure.monitor import start_export
+from shared.backends.azure.monitor import start_export_if_configured
 from shared.observability.exporters import is_signal_enabled
 from shared.observability.metrics import count, record_histogram_value
 from shared.observability.exporters import Signal
 from shared.observability.tracing import open_span
-waiting = start_export(os.environ.get("GIVEN", ""), delay_seconds=0.01)
+waiting = start_export_if_configured(os.environ.get("GIVEN", ""), delay_seconds=0.01)
 print(waiting is not None, is_signal_enabled(Signal.TRACES), "opentelemetry" in sys.modules)
 with open_span("before"):
     count("workspace.ingest.events", 1)
@@ -31,7 +31,7 @@ with open_span("a request", {"route": "a"}):
     count("workspace.ingest.events", 3)
     record_histogram_value("workspace.ingest.lag", 0.5)
 unsampled = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}
-with open_span("an unsampled request", within=unsampled):
+with open_span("an unsampled request", parent_trace_headers=unsampled):
     pass
 print(is_signal_enabled(Signal.TRACES))
 if is_signal_enabled(Signal.TRACES):

@@ -18,7 +18,7 @@ class FailingClient:
 
     async def reach_service(self) -> None:
         """Make an attempt that fails."""
-        async with self._shared.hold_lock():
+        async with self._shared.hold_lock_or_raise_shared_failure():
             self.attempts += 1
             await self._may_fail.wait()
             raise WorkspaceError(Kind.UNAVAILABLE, "CODE", f"Attempt {self.attempts} failed.", retryAfter=7)

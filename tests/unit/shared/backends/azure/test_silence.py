@@ -183,9 +183,9 @@ async def test_blob_storage_requests_time_out(silent_server: SilentServer) -> No
     """Each attempt of a request to Blob Storage has a timeout."""
     connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silent_server.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
-    await check_fails(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
+    await check_fails(AzureBlobStore(account, "cold").require_available, "BLOB_STORE_UNAVAILABLE")
     await check_fails(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
-    await check_fails(lambda: BlobCheckpointStore(account).load_working_state("x"), "CHECKPOINTS_UNAVAILABLE")
+    await check_fails(lambda: BlobCheckpointStore(account).find_working_state("x"), "CHECKPOINTS_UNAVAILABLE")
     await account.close()
 
 

@@ -60,8 +60,8 @@ class IdentityWebPubSub(WebPubSub):
     Its requests are signed with the access key, because the SDK sends no token of an identity without TLS.
     """
 
-    def _create_credential_and_policy(self) -> tuple[Any, Any]:
-        return Tokens(), super()._create_credential_and_policy()[1]
+    def _create_credential_and_key_policy(self) -> tuple[Any, Any]:
+        return Tokens(), super()._create_credential_and_key_policy()[1]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ async def truncated_ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Provide a chain whose last records were removed; only its newest checkpoint reveals the removal."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
-        assert await opened.checkpoints.create(PLATFORM)
+        assert await opened.checkpoints.create_if_grown(PLATFORM)
         opened.tamper(
             lambda file: file.executescript(
                 "DELETE FROM records WHERE sequence = 4;"
@@ -59,4 +59,4 @@ async def test_a_link_to_a_missing_file_is_reported(truncated_ledger: Ledger) ->
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_checkpoint_name_prefix(PLATFORM)}999999999999")
     assert verdict.reason == "the newest checkpoint is not trusted: it cannot be read"
     with pytest.raises(NoteError):
-        await truncated_ledger.checkpoints.create(PLATFORM)
+        await truncated_ledger.checkpoints.create_if_grown(PLATFORM)

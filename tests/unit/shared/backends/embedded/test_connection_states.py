@@ -33,39 +33,41 @@ async def test_message_counts_survive_a_restart(tmp_path: Path) -> None:
     """A second or restarted process continues the message counts and counts each message once."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
-    await asyncio.gather(*(store.count_arrived_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
+    await asyncio.gather(
+        *(store.add_arrived_messages_to_counts([_build_arrivals(1, 2, 3)]) for store in (first, second))
+    )
     await first.close()
-    assert (await second.load_states())["rig"].messages_received == 3
+    assert (await second.load_states_by_connection())["rig"].messages_received == 3
     await second.close()
 
 
 async def test_message_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Message counts beyond 32 bits are stored exactly."""
-    await states.count_arrived_messages([_build_arrivals(1)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
     database.close()
-    await states.count_arrived_messages([_build_arrivals(2)])
-    assert (await states.load_states())["rig"].messages_received == 2**40 + 1
+    await states.add_arrived_messages_to_counts([_build_arrivals(2)])
+    assert (await states.load_states_by_connection())["rig"].messages_received == 2**40 + 1
 
 
 async def test_a_failed_count_of_a_batch_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """If a part of a batch cannot be stored, no message of the batch is counted."""
-    await states.count_arrived_messages([_build_arrivals(1)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(1)])
     with pytest.raises(OverflowError):
-        await states.count_arrived_messages([_build_arrivals(2), _build_arrivals(2**70, connection="b")])
-    assert (await states.load_states()).keys() == {"rig"}
-    await states.count_arrived_messages([])
-    assert (await states.load_states())["rig"].messages_received == 1
+        await states.add_arrived_messages_to_counts([_build_arrivals(2), _build_arrivals(2**70, connection="b")])
+    assert (await states.load_states_by_connection()).keys() == {"rig"}
+    await states.add_arrived_messages_to_counts([])
+    assert (await states.load_states_by_connection())["rig"].messages_received == 1
 
 
 async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) -> None:
     """If a state has not changed since the last read, the same object is returned."""
-    await states.count_arrived_messages([_build_arrivals(1), _build_arrivals(1, connection="press")])
-    before = await states.load_states()
-    await states.count_arrived_messages([_build_arrivals(2, after=1)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(1), _build_arrivals(1, connection="press")])
+    before = await states.load_states_by_connection()
+    await states.add_arrived_messages_to_counts([_build_arrivals(2, after=1)])
     await states.set_status(["lathe"], "ERROR")
-    after = await states.load_states()
+    after = await states.load_states_by_connection()
     assert after["press"] is before["press"]
     assert (after["rig"].messages_received, after["rig"].last_message) == (2, MOMENT + timedelta(seconds=1))
     assert after.keys() == {"rig", "press", "lathe"}
@@ -73,11 +75,11 @@ async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) 
 
 async def test_counts_of_earlier_versions_continue(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """If an earlier version stored no time for a hub partition, redeliveries and hub resets are still recognised."""
-    await states.count_arrived_messages([_build_arrivals(1, 2, 3)])
+    await states.add_arrived_messages_to_counts([_build_arrivals(1, 2, 3)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("DELETE FROM connection_source_times")
     database.close()
-    await states.count_arrived_messages([_build_arrivals(1, 2, 3)])
-    assert (await states.load_states())["rig"].messages_received == 3
-    await states.count_arrived_messages([_build_arrivals(0, 1, after=60)])
-    assert (await states.load_states())["rig"].messages_received == 5
+    await states.add_arrived_messages_to_counts([_build_arrivals(1, 2, 3)])
+    assert (await states.load_states_by_connection())["rig"].messages_received == 3
+    await states.add_arrived_messages_to_counts([_build_arrivals(0, 1, after=60)])
+    assert (await states.load_states_by_connection())["rig"].messages_received == 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.durable_files import move_temporary_file_if_target_missing, write_temporary_file
+from shared.backends.embedded.durable_files import try_move_temporary_file_to_new_path, write_temporary_file
 
 
 def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
     temporary = write_temporary_file(path, b"content")
     assert not path.exists()
-    assert move_temporary_file_if_target_missing(path, temporary, tmp_path)
+    assert try_move_temporary_file_to_new_path(path, temporary, tmp_path)
     assert path.read_bytes() == b"content"
     assert list(path.parent.iterdir()) == [path]
 
@@ -22,7 +22,7 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     """If the file exists, its content stays, and the temporary file is deleted."""
     path = tmp_path / "file"
     path.write_bytes(b"first")
-    assert not move_temporary_file_if_target_missing(path, write_temporary_file(path, b"second"), tmp_path)
+    assert not try_move_temporary_file_to_new_path(path, write_temporary_file(path, b"second"), tmp_path)
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
 

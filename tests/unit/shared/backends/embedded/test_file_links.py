@@ -28,9 +28,9 @@ def links(tmp_path: Path) -> FileLinks:
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
 def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLink) -> None:
     """Parsing a link's URL returns its permissions; names can contain any characters."""
-    url = links.sign_link(link)
+    url = links.create_signed_url(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
-    assert links.verify_signed_link(*split_url(url)) == link
+    assert links.parse_link_if_signature_is_valid(*split_url(url)) == link
 
 
 @pytest.mark.parametrize(
@@ -51,31 +51,31 @@ def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLi
 )
 def test_a_changed_file_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
     """A link is invalid if its file, expiry or permission was changed."""
-    container, name, query = split_url(links.sign_link(LINK))
+    container, name, query = split_url(links.create_signed_url(LINK))
     changed = {"container": container, "name": name, **query, **change}
-    assert links.verify_signed_link(changed.pop("container"), changed.pop("name"), changed) is None
+    assert links.parse_link_if_signature_is_valid(changed.pop("container"), changed.pop("name"), changed) is None
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
     """The signature covers the length of each part of a link, so that characters cannot move between parts."""
-    container, name, query = split_url(links.sign_link(replace(LINK, container="ab", name="c")))
-    assert links.verify_signed_link("a", "bc", query) is None
-    assert links.verify_signed_link(container, name, query) is not None
+    container, name, query = split_url(links.create_signed_url(replace(LINK, container="ab", name="c")))
+    assert links.parse_link_if_signature_is_valid("a", "bc", query) is None
+    assert links.parse_link_if_signature_is_valid(container, name, query) is not None
 
 
 def test_the_key_of_file_links_survives_a_restart(tmp_path: Path) -> None:
     """Links of an earlier process are valid; another folder has another key."""
-    url = FileLinks("http://a", tmp_path / "key").sign_link(LINK)
-    assert FileLinks("http://b", tmp_path / "key").verify_signed_link(*split_url(url)) == LINK
-    assert FileLinks("http://a", tmp_path / "other").verify_signed_link(*split_url(url)) is None
+    url = FileLinks("http://a", tmp_path / "key").create_signed_url(LINK)
+    assert FileLinks("http://b", tmp_path / "key").parse_link_if_signature_is_valid(*split_url(url)) == LINK
+    assert FileLinks("http://a", tmp_path / "other").parse_link_if_signature_is_valid(*split_url(url)) is None
 
 
 def test_no_link_is_valid_with_an_empty_key_file(links: FileLinks, tmp_path: Path) -> None:
     """If the key file is empty, no link is signed or accepted, because anyone could compute its signature."""
-    query = split_url(links.sign_link(LINK))
+    query = split_url(links.create_signed_url(LINK))
     (tmp_path / "key").write_bytes(b"")
     restarted = FileLinks("http://127.0.0.1:7071/", tmp_path / "key")
     with pytest.raises(OSError, match="at least 32 bytes"):
-        restarted.sign_link(LINK)
+        restarted.create_signed_url(LINK)
     with pytest.raises(OSError, match="at least 32 bytes"):
-        restarted.verify_signed_link(*query)
+        restarted.parse_link_if_signature_is_valid(*query)

@@ -41,7 +41,7 @@ def build_message(body: bytes, key: str = "key") -> HubMessage:
 
 
 def read_all_events(reader: HubReader, hub: str = HUB) -> list[HubEvent]:
-    return [event for partition in reader.list_partitions(hub) for event in reader.read(hub, partition, 0, 100_000)]
+    return [event for partition in reader.list_partition_ids(hub) for event in reader.read(hub, partition, 0, 100_000)]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def test_partitions_keep_the_order_of_several_keys(hub_writer: HubWriter, 
     """Within a partition, the messages of one send call stay in order, whatever their keys are."""
     keys = [f"key-{number % 7}" for number in range(50)]
     await hub_writer.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
-    for partition in reader.list_partitions(HUB):
+    for partition in reader.list_partition_ids(HUB):
         numbers = [int(event.body) for event in reader.read(HUB, partition, 0, 100)]
         expected = [number for number, key in enumerate(keys) if compute_partition_id(key) == partition]
         assert numbers == expected
@@ -108,7 +108,7 @@ async def test_messages_of_a_key_keep_order_and_partition(hub_writer: HubWriter,
 async def test_concurrent_sends_share_commits_and_lose_nothing(hub_writer: HubWriter, reader: HubReader) -> None:
     """Concurrent sends share commits, and each message is stored exactly once."""
     await hub_writer.send(HUB, [build_message(b"first")])
-    reader.has_changed()
+    reader.has_changed_since_last_call()
     await asyncio.gather(
         *(hub_writer.send(HUB, [build_message(str(number).encode(), f"k{number}")]) for number in range(500))
     )
@@ -184,7 +184,7 @@ def test_successive_reads_return_every_event_once(
     asyncio.run(send())
     reader = HubReader(path)
     bodies: list[bytes] = []
-    for partition in reader.list_partitions(HUB):
+    for partition in reader.list_partition_ids(HUB):
         after = 0
         while events := reader.read(HUB, partition, after, 2):
             bodies += [event.body for event in events]
@@ -204,14 +204,16 @@ def test_offsets_never_decrease(hub_path: Path, reader: HubReader) -> None:
     other.close()
 
 
-async def test_has_changed_is_true_once_after_new_events(hub_writer: HubWriter, reader: HubReader) -> None:
-    """``has_changed`` returns True once after each write of another connection, otherwise False."""
-    assert reader.has_changed()
-    assert not reader.has_changed()
+async def test_has_changed_since_last_call_is_true_once_after_new_events(
+    hub_writer: HubWriter, reader: HubReader
+) -> None:
+    """``has_changed_since_last_call`` returns True once after each write of another connection, otherwise False."""
+    assert reader.has_changed_since_last_call()
+    assert not reader.has_changed_since_last_call()
     await hub_writer.send(HUB, [build_message(b"1")])
-    assert reader.has_changed()
+    assert reader.has_changed_since_last_call()
     reader.store_offset(HUB, "live", "0", 1)
-    assert not reader.has_changed()
+    assert not reader.has_changed_since_last_call()
 
 
 async def test_a_locked_file_rejects_sends_and_recovers(

@@ -8,7 +8,7 @@ import pytest
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     compute_partition_id,
-    open_hub,
+    open_hub_file,
     sequence_from_event_id,
     to_event_id,
 )
@@ -35,8 +35,8 @@ def test_events_of_a_partition_are_adjacent() -> None:
 def test_a_hub_file_can_be_opened_again(tmp_path: Path) -> None:
     """Opening a hub creates its folders and tables; opening it again keeps its events."""
     path = tmp_path / "a" / "b" / "hub.sqlite"
-    with closing(open_hub(path)) as hub:
+    with closing(open_hub_file(path)) as hub:
         hub.execute("INSERT INTO partitions (hub, partition) VALUES ('telemetry', '0')")
         hub.commit()
-    with closing(open_hub(path)) as hub:
+    with closing(open_hub_file(path)) as hub:
         assert hub.execute("SELECT last_sequence FROM partitions").fetchall() == [(0,)]

@@ -33,8 +33,8 @@ async def archived_hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
 def commit_as_read(hub_path: Path, hub: str, group: str) -> None:
     """Mark all events of a hub as read by a consumer group."""
     reader = HubReader(hub_path)
-    for partition in reader.list_partitions(hub):
-        reader.store_offset(hub, group, partition, reader.find_last_sequence_number(hub, partition))
+    for partition in reader.list_partition_ids(hub):
+        reader.store_offset(hub, group, partition, reader.read_last_assigned_sequence_number(hub, partition))
     reader.close()
 
 
@@ -89,7 +89,7 @@ from shared.timestamps import now
 hub_retention._CHUNK_EVENTS = 100
 trimmer = hub_retention.HubTrimmer(Path(sys.argv[1]))
 print("ready", flush=True)
-print(trimmer.delete_old_events(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
+print(trimmer.delete_and_count_old_events(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
 trimmer.close()
 """
 
@@ -99,7 +99,9 @@ def build_messages(count: int, size: int = 0) -> list[HubMessage]:
 
 
 def read_all_events(reader: HubReader) -> list[HubEvent]:
-    return [event for partition in reader.list_partitions(HUB) for event in reader.read(HUB, partition, 0, 1_000_000)]
+    return [
+        event for partition in reader.list_partition_ids(HUB) for event in reader.read(HUB, partition, 0, 1_000_000)
+    ]
 
 
 @pytest.fixture
@@ -132,9 +134,9 @@ async def test_trimming_retains_unread_events(writer: HubWriter, reader: HubRead
     """Trimming deletes an event only if all consumer groups have read it."""
     await writer.send(HUB, build_messages(6))
     reader.store_offset(HUB, "live", PARTITION, 6)
-    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 0
+    assert trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 0
     reader.store_offset(HUB, "adx", PARTITION, 4)
-    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 4
+    assert trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 4
     assert [event.sequence_number for event in read_all_events(reader)] == [5, 6]
 
 
@@ -144,9 +146,9 @@ async def test_trimming_reports_the_groups_that_have_not_read_old_events(
     """Trimming logs a warning for each consumer group that has not read events older than the retention."""
     await writer.send(HUB, build_messages(2))
     reader.store_offset(HUB, "live", PARTITION, 2)
-    trimmer.delete_old_events(now() - LATER, {HUB: ["live", "archive"]})
+    trimmer.delete_and_count_old_events(now() - LATER, {HUB: ["live", "archive"]})
     assert caplog.records == []
-    trimmer.delete_old_events(now() + LATER, {HUB: ["live", "archive"]})
+    trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live", "archive"]})
     assert [vars(record)["fields"] for record in caplog.records] == [{"hub": HUB, "group": "archive"}]
 
 
@@ -156,7 +158,7 @@ async def test_trimming_retains_recent_events(writer: HubWriter, reader: HubRead
     border = now()
     await writer.send(HUB, [HubMessage(b"young", "key", {})])
     reader.store_offset(HUB, "live", PARTITION, 100)
-    assert trimmer.delete_old_events(border, {HUB: ["live"]}) == 1
+    assert trimmer.delete_and_count_old_events(border, {HUB: ["live"]}) == 1
     assert [event.body for event in read_all_events(reader)] == [b"young"]
 
 
@@ -166,7 +168,7 @@ async def test_sequence_numbers_are_not_reused_after_trimming(
     """After trimming, an empty partition continues its sequence numbers, also after a reopening."""
     await writer.send(HUB, build_messages(2))
     reader.store_offset(HUB, "live", PARTITION, 2)
-    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live"]}) == 2
+    assert trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live"]}) == 2
     again = HubWriter(hub_path)
     await again.send(HUB, build_messages(1))
     await again.close()
@@ -180,7 +182,7 @@ async def test_the_space_of_deleted_events_is_returned_to_the_disk(
     await writer.send(HUB, build_messages(2_000, 4_000))
     reader.store_offset(HUB, "live", PARTITION, 1_990)
     before = measure_file(hub_path)
-    trimmer.delete_old_events(now() + LATER, {HUB: ["live"]})
+    trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live"]})
     assert measure_file(hub_path) < before / 10
     assert len(read_all_events(reader)) == 10
 
@@ -199,7 +201,7 @@ async def test_each_transaction_deletes_few_bytes(
         remaining.append([event.sequence_number for event in read_all_events(reader)])
 
     trimmer = HubTrimmer(hub_path, runtime=Runtime(block=list_remaining_events))
-    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live"]}) == 6
+    assert trimmer.delete_and_count_old_events(now() + LATER, {HUB: ["live"]}) == 6
     trimmer.close()
     assert remaining[:4] == [[3, 4, 5, 6], [5, 6], [6], []]
 
@@ -216,7 +218,7 @@ async def test_a_hub_file_of_an_earlier_version_is_converted(tmp_path: Path) -> 
     await writer.close()
     before = measure_file(path)
     trimmer = HubTrimmer(path)
-    assert trimmer.delete_old_events(now() + LATER, {HUB: []}) == 2_000
+    assert trimmer.delete_and_count_old_events(now() + LATER, {HUB: []}) == 2_000
     trimmer.close()
     assert measure_file(path) < before / 10
 

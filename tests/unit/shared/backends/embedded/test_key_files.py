@@ -11,7 +11,7 @@ from shared.backends.embedded.key_files import (
     FileNoteSigner,
     FileSecret,
     FileSigningKey,
-    create_private_key_file,
+    create_private_key_file_if_missing,
     load_or_create_secret,
     load_private_key,
     rotate_checkpoint_key,
@@ -93,14 +93,14 @@ async def test_an_unreadable_checkpoint_key_prevents_only_signing(tmp_path: Path
     """If the checkpoint key's file cannot be read, signing is unavailable, and earlier signatures stay trusted."""
     path = tmp_path / "key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
-    old = await signer.load_public_key()
+    old = await signer.load_public_key_der()
     path.unlink()
     path.mkdir()
-    for call in (signer.load_public_key, lambda: signer.sign(b"message")):
+    for call in (signer.load_public_key_der, lambda: signer.sign(b"message")):
         with pytest.raises(WorkspaceError) as caught:
             await call()
         assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE")
-    assert await signer.load_trusted_keys() == [old]
+    assert await signer.load_trusted_keys_der() == [old]
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) ->
 async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
     """After a rotation, a running process signs with the new key, and signatures of older keys stay trusted."""
     path = tmp_path / "key.pem"
-    create_private_key_file(path)
+    create_private_key_file_if_missing(path)
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     await signer.sign(b"message")
-    old = await signer.load_public_key()
+    old = await signer.load_public_key_der()
     rotate_checkpoint_key(path)
     await signer.sign(b"message")
-    new = await signer.load_public_key()
+    new = await signer.load_public_key_der()
     assert new != old
-    assert {old, new} <= set(await signer.load_trusted_keys())
+    assert {old, new} <= set(await signer.load_trusted_keys_der())

@@ -59,7 +59,7 @@ async def count_amendments(path: Path) -> None:
     provenance_overview.COUNTED_AT_ONCE = 2  # type: ignore[misc]
     overview = SqliteChainOverview(path)
     for _ in range(50):
-        await overview.add_missing_chain_counts(CHAIN)
+        await overview.complete_record_count(CHAIN)
         sys.stdout.write("counted\n")
         sys.stdout.flush()
     await overview.close()
@@ -94,7 +94,7 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
     assert processes[1].returncode == processes[2].returncode == processes[4].returncode == 0
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
     while await overview.list_chains_with_incomplete_counts(1):
-        await overview.add_missing_chain_counts(CHAIN)
+        await overview.complete_record_count(CHAIN)
     [summary] = await overview.list_chains(None, None, 10)
     entries = await overview.list_pending_amendments(None, 1_000, 2**40)
     assert summary.pending == len(entries) == await overview.count_pending_amendments(CHAIN)

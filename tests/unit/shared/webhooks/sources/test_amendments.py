@@ -11,7 +11,7 @@ import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.decisions import parse_verified_content
+from shared.provenance.decisions import parse_content_if_verified
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import build_record_draft
 from shared.runtime import LARGE
@@ -163,9 +163,9 @@ async def test_large_amendments_are_parsed_in_worker_threads(
 
     def parse(record: ChainRecord) -> dict[str, Any] | None:
         threads.append(threading.current_thread() is not threading.main_thread())
-        return parse_verified_content(record)
+        return parse_content_if_verified(record)
 
-    monkeypatch.setattr(amendments, "parse_verified_content", parse)
+    monkeypatch.setattr(amendments, "parse_content_if_verified", parse)
     endpoint = await webhook_services.create_endpoint(PENDING, DECIDED)
     await append_amendment(log, OriginalRecord={"text": "x" * LARGE}, AmendedRecord={})
     await source.publish_new_events()

@@ -19,7 +19,7 @@ from shared.webhooks.sources import catalog
 from shared.webhooks.sources.catalog import (
     ConnectionEvents,
     WarmQueryEvents,
-    build_next_statuses,
+    build_next_statuses_if_changed,
     build_query_event,
     build_status_event,
 )
@@ -40,12 +40,12 @@ def build_current_statuses(**statuses: str) -> dict[str, dict[str, Any]]:
 
 def test_without_a_status_change_nothing_is_stored() -> None:
     """If no status has changed, a run stores nothing."""
-    assert build_next_statuses(BEFORE, build_current_statuses(rig="LIVE", press="LIVE"), AT) is None
+    assert build_next_statuses_if_changed(BEFORE, build_current_statuses(rig="LIVE", press="LIVE"), AT) is None
 
 
 def test_the_first_run_reports_no_status_change() -> None:
     """The first run only stores statuses, because their changes were before the first subscription."""
-    assert build_next_statuses({}, build_current_statuses(rig="STALE"), AT) == {
+    assert build_next_statuses_if_changed({}, build_current_statuses(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
         "unpublished": [],
@@ -62,14 +62,14 @@ def test_the_first_run_reports_no_status_change() -> None:
 )
 def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str], changed: list[str]) -> None:
     """A new or removed connection causes no event, but is added to or removed from the stored statuses."""
-    after = build_next_statuses(BEFORE, build_current_statuses(**statuses), AT)
+    after = build_next_statuses_if_changed(BEFORE, build_current_statuses(**statuses), AT)
     assert after is not None
     assert ([each["connection"] for each in after["unpublished"]], after["statuses"]) == (changed, statuses)
 
 
 def test_a_change_of_status_becomes_an_event() -> None:
     """Each change of a status has one event key, so that an event that is published again is delivered once."""
-    after = build_next_statuses(BEFORE, build_current_statuses(rig="STALE", press="LIVE"), AT)
+    after = build_next_statuses_if_changed(BEFORE, build_current_statuses(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = build_status_event(after["unpublished"][0], after["version"])
     assert event.key == f"connection.status-changed/{AT}/rig"
@@ -83,7 +83,7 @@ def test_many_changes_of_status_are_stored_in_several_documents() -> None:
     reported: dict[str, Any] = {"version": "v", "statuses": dict.fromkeys(lookups, "CONNECTED"), "unpublished": []}
     current = build_current_statuses(**dict.fromkeys(lookups, "DISABLED"))
     reported_connections: list[str] = []
-    while (after := build_next_statuses(reported, current, AT)) is not None:
+    while (after := build_next_statuses_if_changed(reported, current, AT)) is not None:
         # Cosmos DB stores the document as a text in an item.
         assert len(json.dumps(json.dumps(after))) < 2_000_000
         reported_connections += [change["connection"] for change in after["unpublished"]]
@@ -126,7 +126,7 @@ async def test_a_change_is_not_sent_again_after_its_delivery_has_expired(
     await source.publish_status_changes()
     assert len(await webhook_services.list_all(endpoint)) == 1
     webhook_services.time.advance(RETENTION.total_seconds())
-    assert await webhook_services.store.delete_expired_deliveries(webhook_services.time.now, 10) == 1
+    assert await webhook_services.store.delete_and_count_expired_deliveries(webhook_services.time.now, 10) == 1
     await source.publish_status_changes()
     assert await webhook_services.list_all(endpoint) == []
 

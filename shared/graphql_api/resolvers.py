@@ -379,6 +379,8 @@ WARM_QUERY = _build_catalog_entry_type(
 WARM_QUERY.set_field("approval", _build_approval_object)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
 WARM_QUERY.set_field("schema", _resolve_query_schema)
+QUERY_PARAMETER = ObjectType("QueryParameter")
+QUERY_PARAMETER.set_field("required", lambda parameter, _: parameter.is_required)
 CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
 CONNECTION.set_field("surfaces", _resolve_own_list(GraphQLRequest.list_surfaces_of_connection))
@@ -394,6 +396,7 @@ TYPES = (
     MUTATION,
     EXECUTION_RESULT,
     WARM_QUERY,
+    QUERY_PARAMETER,
     CONNECTION,
     SURFACE,
     *(_build_page_type(name) for name in ("QueryConnection", "ConnectionConnection", "SurfaceConnection")),

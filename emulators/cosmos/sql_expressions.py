@@ -295,7 +295,8 @@ class ExpressionReader:
         if function is None or not fewest <= len(arguments) <= most:
             raise CosmosError(
                 400,
-                f"The function '{name_token.text}' with {len(arguments)} arguments is not supported by this server.",
+                f"The function '{name_token.text}' with {len(arguments)} arguments is not supported by this test "
+                "server.",
             )
         return lambda row: function(*(argument(row) for argument in arguments))
 

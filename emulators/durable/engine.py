@@ -100,7 +100,7 @@ class DurableEngine:
             return await self._store.find_next_due_time(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
-            await self._stopping.is_set_within(_RETRY_SECONDS)
+            await self._stopping.wait_until_set(_RETRY_SECONDS)
             return at
 
     async def _start_turns(self, at: datetime) -> None:
@@ -140,7 +140,7 @@ class DurableEngine:
             except Exception:
                 # A defect of this engine must not stop other instances; this instance is retried.
                 _LOGGER.exception("a turn of an orchestration failed", extra=fields(instance=instance_id))
-                await self._stopping.is_set_within(_RETRY_SECONDS)
+                await self._stopping.wait_until_set(_RETRY_SECONDS)
                 return
 
     async def _try_run_turn(self, instance_id: str) -> bool:
@@ -181,7 +181,7 @@ class DurableEngine:
                 await write()
             except sqlite3.Error:
                 _LOGGER.exception("the result of an activity cannot be stored")
-                await self._stopping.is_set_within(_RETRY_SECONDS)
+                await self._stopping.wait_until_set(_RETRY_SECONDS)
             else:
                 return
 

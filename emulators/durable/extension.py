@@ -127,7 +127,7 @@ class DurableExtension[F: DurableFunction]:
                 if not is_logged:
                     _LOGGER.info("another host runs the orchestrations of this data directory; this host waits")
                     is_logged = True
-                await self._stopping.is_set_within(_LOCK_POLL_SECONDS)
+                await self._stopping.wait_until_set(_LOCK_POLL_SECONDS)
             else:
                 return True
         return False

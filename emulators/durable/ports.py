@@ -64,7 +64,7 @@ class StopSignal(Protocol):
         """Wait until the host begins to stop."""
         ...
 
-    async def is_set_within(self, seconds: float) -> bool:
+    async def wait_until_set(self, seconds: float) -> bool:
         """Wait for a number of seconds, or until the host begins to stop; return True if the host stops."""
         ...
 

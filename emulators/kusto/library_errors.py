@@ -170,9 +170,9 @@ def _describe_invalid_value(message: str) -> str:
 
 
 def _replace_internal_terms(message: str, default: str) -> str:
-    """Replace DuckDB's type names in a renamed by Kusto's; return ``default`` if the renamed contains SQL."""
+    """Replace DuckDB's type names in a message by Kusto's; return ``default`` if the message contains SQL."""
     if _SQL.search(message):
-        _LOGGER.info("renamed withheld from the caller: %s", message)
+        _LOGGER.info("message withheld from the caller: %s", message)
         return default
     renamed = message.removeprefix("duckdb-kql: ").replace("DuckDB", "the engine")
     return _TYPE.sub(lambda found: _kusto_type_from_duckdb(found[0]), renamed)[:_DETAIL].rstrip(" !.")

@@ -181,7 +181,7 @@ class PartitionLoop:
                 await self._deliver_events_until_stopped()
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read", extra=self._build_log_fields())
-                await self._stopping.is_set_within(_RETRY_SECONDS)
+                await self._stopping.wait_until_set(_RETRY_SECONDS)
 
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
@@ -198,7 +198,7 @@ class PartitionLoop:
                 after = delivery.last
                 await self._commit_offset(after)
             if self._setting.collect_seconds and len(events) < self._batch_size:
-                await self._stopping.is_set_within(self._setting.collect_seconds)
+                await self._stopping.wait_until_set(self._setting.collect_seconds)
 
     async def _read_events(self, after_sequence: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
@@ -249,7 +249,7 @@ class PartitionLoop:
             if policy.is_exhausted(retry_count):
                 _LOGGER.critical("events are dropped after the last retry", extra=self._build_log_fields(delivery))
                 return True
-            if await self._stopping.is_set_within(policy.compute_delay_seconds(retry_count)):
+            if await self._stopping.wait_until_set(policy.compute_delay_seconds(retry_count)):
                 return False
         raise AssertionError("unreachable: the loop over itertools.count() has no end")
 

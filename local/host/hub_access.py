@@ -71,12 +71,12 @@ class HubAccess:
             self._wake_waiters(tuple(self._arrivals))
 
     async def _poll_file(self, stopping: ShutdownSignal) -> None:
-        while not await stopping.is_set_within(_POLL_SECONDS):
+        while not await stopping.wait_until_set(_POLL_SECONDS):
             try:
                 changed = await self.run_with_reader(HubReader.has_changed_since_last_call)
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read")
-                await stopping.is_set_within(_RETRY_SECONDS)
+                await stopping.wait_until_set(_RETRY_SECONDS)
                 continue
             if changed:
                 self._wake_waiters(tuple(self._arrivals))

@@ -156,7 +156,7 @@ class HubProgress:
             read = await self._hub.run_with_reader(lambda reader: _read_committed_offset_by_partition(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
-            if await self._stopping.is_set_within(_POLL_SECONDS):
+            if await self._stopping.wait_until_set(_POLL_SECONDS):
                 return
         _LOGGER.warning(
             "a replay may have a gap or a duplicate, because a consumer group is slow", extra=fields(group=group)

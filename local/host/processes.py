@@ -202,7 +202,7 @@ class KustoProcess:
             if time.monotonic() - began > _HEALTHY_SECONDS:
                 delay = _FIRST_DELAY
             _LOGGER.error("the query engine (Kusto emulator) crashed; it is restarted", extra=fields(delay=delay))
-            if await stopping.is_set_within(delay):
+            if await stopping.wait_until_set(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
             try:

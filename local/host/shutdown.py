@@ -24,7 +24,7 @@ class ShutdownSignal:
         """Wait until the host begins to stop."""
         await self._event.wait()
 
-    async def is_set_within(self, seconds: float) -> bool:
+    async def wait_until_set(self, seconds: float) -> bool:
         """Wait for a number of seconds, or until the host begins to stop; return whether it has begun to stop."""
         try:
             async with asyncio.timeout(seconds):

@@ -136,7 +136,7 @@ class Timer:
         """
         planned_at = now()
         while (remaining := (due - now()).total_seconds()) > 0:
-            if await self._stopping.is_set_within(min(remaining, _MAX_SLEEP)):
+            if await self._stopping.wait_until_set(min(remaining, _MAX_SLEEP)):
                 return None
             if now() < planned_at - _CLOCK_TOLERANCE:
                 planned_at = now()
@@ -201,4 +201,4 @@ async def delete_expired_data_hourly(
         else:
             if deleted:
                 _CLEANUP_LOGGER.info("expired data is deleted", extra=fields(data=data_name, deleted=deleted))
-        await stopping.is_set_within(_CLEANUP_SECONDS)
+        await stopping.wait_until_set(_CLEANUP_SECONDS)

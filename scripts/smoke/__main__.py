@@ -10,7 +10,7 @@ from typing import NoReturn
 from scripts.smoke.calls import CheckFailedError, FeatureMissingError, SmokeContext
 from scripts.smoke.checks import CHECKS, FIRST
 
-ExitCode = int
+type ExitCode = int
 DONE, FAILED, MISUSED = 0, 1, 2
 
 

@@ -362,7 +362,7 @@ class _Definition:
 
     constants: tuple[int, ...]
     results: tuple[str, ...]
-    render: Callable[[ActivityPlugin, Sql, str], Sql]
+    render: Callable[[ActivityPlugin, Sql, NamePrefix], Sql]
 
 
 _PLUGINS = {

@@ -253,7 +253,7 @@ async def test_the_mqtt_reason_of_a_used_client_id_is_reported(shared_broker: Br
     settings = build_settings(tmp_path, shared_broker.port, "reason")
     context = SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
     connection = MqttConnection(parse_mqtt_settings(settings.source), context)
-    await connection.open_and_has_stored_session()
+    await connection.open_and_check_for_stored_session()
     packet = SimpleNamespace(_in_packet={"packet": bytes([0x8E, 0])})
     connection._handle_disconnect(packet, None, DisconnectFlags(is_disconnect_packet_from_server=True), None, None)  # type: ignore[arg-type]
     with pytest.raises(TakenOverError, match="`reason`; give each gateway a `source"):

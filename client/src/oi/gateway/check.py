@@ -44,7 +44,7 @@ async def try_gateway_configuration(
         Exception: the source cannot be reached; the message explains why.
     """
     identity = await _request_key_identity(settings)
-    accepted = _show_key_rights_and_can_send_telemetry(settings, identity, show)
+    accepted = _show_key_rights_and_check_send_right(settings, identity, show)
     receiver = _MessagePrinter(settings, identity, max_messages, show)
     context = SourceContext(settings.routes.filters, receiver, _EmptyMarkStore(), Metrics(), is_check=True)
     reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
@@ -70,7 +70,7 @@ async def _request_key_identity(settings: GatewaySettings) -> dict[str, Any]:
         await uplink.close()
 
 
-def _show_key_rights_and_can_send_telemetry(
+def _show_key_rights_and_check_send_right(
     settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]
 ) -> bool:
     """Show what the API key may do; return whether it may send telemetry of all connections that ``routes`` name."""

@@ -26,7 +26,7 @@ class ShutdownAtFirstPause(ShutdownSignal):
         super().__init__()
         self.pauses: list[float] = []
 
-    async def is_set_within(self, seconds: float) -> bool:
+    async def wait_until_set(self, seconds: float) -> bool:
         """Record a pause, and report that the host stops."""
         self.pauses.append(seconds)
         self.set()

@@ -109,7 +109,7 @@ class VirtualClock(ShutdownSignal):
         self._steps = steps or {}
         self._waits = 0
 
-    async def is_set_within(self, seconds: float) -> bool:
+    async def wait_until_set(self, seconds: float) -> bool:
         """Advance the clock without waiting."""
         self._waits += 1
         self.time += timedelta(seconds=seconds) + self._steps.get(self._waits, timedelta())
@@ -181,7 +181,7 @@ class CountedPauses(ShutdownSignal):
         self._number = number
         self.pauses: list[float] = []
 
-    async def is_set_within(self, seconds: float) -> bool:
+    async def wait_until_set(self, seconds: float) -> bool:
         """Record a pause without waiting; set the signal at the last pause."""
         self.pauses.append(seconds)
         if len(self.pauses) == self._number:

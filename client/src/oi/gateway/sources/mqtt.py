@@ -60,7 +60,7 @@ class MqttSource:
         connection = MqttConnection(settings, context)
         connection.set_redeliveries(redeliveries)
         try:
-            if not await connection.open_and_has_stored_session():
+            if not await connection.open_and_check_for_stored_session():
                 connection.set_redeliveries(Redeliveries((), 1))
                 await context.marks.clear_marks()
             await self._subscribe(connection)

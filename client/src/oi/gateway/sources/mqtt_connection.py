@@ -64,7 +64,7 @@ class MqttConnection:
         self._forgotten_position = 0
         self._has_received_repeats = False
 
-    async def open_and_has_stored_session(self) -> bool:
+    async def open_and_check_for_stored_session(self) -> bool:
         """Connect to the broker; return whether the broker has stored a session for this client id.
 
         Raises:

@@ -17,7 +17,7 @@ def read_trace_context(context: func.Context) -> Mapping[str, str]:
     return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}
 
 
-def open_batch_span(
+def open_event_batch_span(
     hub_name: str, consumer_group: str, event_count: int, context: func.Context
 ) -> AbstractContextManager[None]:
     """Return a context manager that records a trace span for the processing of an Event Hub batch.

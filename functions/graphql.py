@@ -108,8 +108,8 @@ async def parse_graphql_parameters(request: Request) -> GraphQLParameters:
         raise build_invalid_field_error("query", "must be a string that contains a GraphQL document")
     if name is not None and not isinstance(name, str):
         raise build_invalid_field_error("operationName", "must be a string")
-    _get_object_or_empty(members, "extensions")
-    return GraphQLParameters(query, _get_object_or_empty(members, "variables"), name or None)
+    _require_object_or_missing(members, "extensions")
+    return GraphQLParameters(query, _require_object_or_missing(members, "variables") or {}, name or None)
 
 
 def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool) -> Reply:
@@ -208,9 +208,9 @@ async def _parse_json(json_text: bytes, field_name: str) -> Any:
         raise build_invalid_field_error(field_name, str(error), code="BODY_NOT_JSON") from None
 
 
-def _get_object_or_empty(members: Mapping[str, Any], member_name: str) -> Mapping[str, Any]:
-    """Return a parameter that must be an object; an empty object if the parameter is missing or null."""
+def _require_object_or_missing(members: Mapping[str, Any], member_name: str) -> Mapping[str, Any] | None:
+    """Check that a parameter is an object, and return the object; None if the parameter is missing or null."""
     value = members.get(member_name)
     if value is not None and not isinstance(value, dict):
         raise build_invalid_field_error(member_name, "must be an object")
-    return value or {}
+    return value

@@ -56,7 +56,7 @@ async def authorization_server_metadata(call: Call) -> Reply:
 )
 async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
     """Issue an access token for an authorization code, a refresh token or client credentials (RFC 6749)."""
-    async with _count_oauth_errors_in_block(call):
+    async with _record_oauth_errors_in_block(call):
         parameters = parse_form_parameters(call.request.media_type, call.request.body)
         grant_type = parameters.require("grant_type")
         if grant_type not in _GRANT_TYPES:
@@ -80,7 +80,7 @@ async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
 )
 async def revoke_oauth_token(call: Call[Any, RawBody]) -> Reply:
     """Revoke an access or refresh token of the client (RFC 7009)."""
-    async with _count_oauth_errors_in_block(call):
+    async with _record_oauth_errors_in_block(call):
         parameters = parse_form_parameters(call.request.media_type, call.request.body)
         token = parameters.require("token")
         client = identify_client(read_authorization_header(call.request), parameters)
@@ -168,7 +168,7 @@ async def _issue_token_within_rate_limit(
 
 
 @asynccontextmanager
-async def _count_oauth_errors_in_block(call: Call[Any, RawBody]) -> AsyncIterator[None]:
+async def _record_oauth_errors_in_block(call: Call[Any, RawBody]) -> AsyncIterator[None]:
     """Context manager: if the block raises an OAuthError, count a refused request of the client; raise the error again.
 
     The counts of a client appear in its hourly audit events.

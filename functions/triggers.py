@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import azure.functions as func
 
-from functions.batch_span import open_batch_span
+from functions.batch_span import open_event_batch_span
 from functions.hub_events import read_hub_events, read_partition_keys_if_complete
 from shared.observability.metrics import count, record_histogram_value
 from shared.observability.tracing import open_span
@@ -30,7 +30,7 @@ type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaita
 def _register_ingest_function(function_name: str, source_name: str, hub_name: str, consumer_group: str) -> None:
     async def ingest_batch(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = read_hub_events(events)
-        with open_batch_span(hub_name, consumer_group, len(batch), context):
+        with open_event_batch_span(hub_name, consumer_group, len(batch), context):
             await services().telemetry.ingestor.run(source_name, batch)
         _record_ingest_metrics(batch)
 
@@ -91,7 +91,7 @@ async def store_in_archive(
     context: func.Context,
 ) -> None:
     """Store the telemetry events (impulses) of a batch in the archive."""
-    with open_batch_span(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
+    with open_event_batch_span(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
         await services().cold_data.archive.store_events(read_hub_events(events))
 
 
@@ -115,7 +115,10 @@ async def publish_to_live_stream(
     """Publish the telemetry events (impulses) of a batch to the live stream."""
     if services().settings.web_pubsub_endpoint:
         publisher, keys = services().live_stream.publisher, read_partition_keys_if_complete(events)
-        with open_batch_span(IMPULSES_HUB, LIVE_GROUP, len(events), context), open_span("publish to the live stream"):
+        with (
+            open_event_batch_span(IMPULSES_HUB, LIVE_GROUP, len(events), context),
+            open_span("publish to the live stream"),
+        ):
             if keys is None or not await publisher.try_skip_batch_without_listeners(keys, len(events)):
                 await publisher.publish_events(read_hub_events(events))
         count("workspace.live.published", len(events))

@@ -38,19 +38,19 @@ class CredentialLineage:
 
     Args:
         store: storage of API keys and issued tokens.
-        find_consent_credential: function from the id of an OAuth grant to the id of the credential with which a member
-            consented to the grant; it returns None for an unknown grant. None if OAuth grants are not supported.
+        find_consent_credential_id: function from the id of an OAuth grant to the id of the credential with which a
+            member consented to the grant; it returns None for an unknown grant. None if OAuth grants are not supported.
         older_keys: finds the creators of API keys of earlier versions; None if they are not needed.
     """
 
     def __init__(
         self,
         store: CredentialStore,
-        find_consent_credential: Callable[[str], Awaitable[str | None]] | None = None,
+        find_consent_credential_id: Callable[[str], Awaitable[str | None]] | None = None,
         older_keys: OlderKeyCreators | None = None,
     ) -> None:
         self._store = store
-        self._find_consent_credential = find_consent_credential
+        self._find_consent_credential = find_consent_credential_id
         self._older_keys = older_keys
 
     async def find_key_creator_ids(self, caller: Principal) -> frozenset[str] | None:

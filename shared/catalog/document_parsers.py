@@ -276,12 +276,12 @@ class _JsonParser:
         free_syntax_trees(self._unfinished)
 
     def parse(self) -> Node:
-        start = self._find_position_after_white_space(0)
+        start = self._find_position_after_whitespace(0)
         if start == len(self._text):
             raise self.build_error(0, "the document is empty")
         root, end = self._parse_value(start, 0)
         self._unfinished.append(root)
-        end = self._find_position_after_white_space(end)
+        end = self._find_position_after_whitespace(end)
         if end < len(self._text):
             raise self.build_error(end, "not JSON: text follows the value")
         return self._unfinished.pop()
@@ -289,7 +289,7 @@ class _JsonParser:
     def build_error(self, position: int, message: str) -> DocumentError:
         return DocumentError([Problem(self._source, *LineIndex(self._text).get_line_and_column(position), "", message)])
 
-    def _find_position_after_white_space(self, position: int) -> int:
+    def _find_position_after_whitespace(self, position: int) -> int:
         found = _SPACE.match(self._text, position)
         return found.end() if found else position
 
@@ -333,7 +333,7 @@ class _JsonParser:
     def _parse_array(self, position: int, depth: int) -> tuple[Node, EndOffset]:
         items: list[Node] = []
         self._unfinished.append(Node("seq", 0, position, items=items))
-        place = self._find_position_after_white_space(position + 1)
+        place = self._find_position_after_whitespace(position + 1)
         if self._text.startswith("]", place):
             return self._unfinished.pop(), place + 1
         while True:
@@ -346,7 +346,7 @@ class _JsonParser:
     def _parse_object(self, position: int, depth: int) -> tuple[Node, EndOffset]:
         entries: list[tuple[Node, Node]] = []
         self._unfinished.append(Node("map", 0, position, entries=entries))
-        place = self._find_position_after_white_space(position + 1)
+        place = self._find_position_after_whitespace(position + 1)
         if self._text.startswith("}", place):
             return self._unfinished.pop(), place + 1
         while True:
@@ -361,7 +361,7 @@ class _JsonParser:
             key, place = self._parse_value(place, depth)
             colon = _AFTER_KEY.match(self._text, place)
             if colon is None:
-                raise self.build_error(self._find_position_after_white_space(place), "not JSON: a colon is expected")
+                raise self.build_error(self._find_position_after_whitespace(place), "not JSON: a colon is expected")
             value, place = self._parse_value(colon.end(), depth)
             entries.append((key, value))
             place, is_last = self._parse_separator_end_and_is_last(place, "}")
@@ -380,6 +380,6 @@ class _JsonParser:
         found = _AFTER_ITEM.match(self._text, position)
         if found is None or found[1] not in (",", closing_bracket):
             raise self.build_error(
-                self._find_position_after_white_space(position), f"not JSON: a comma or {closing_bracket} is expected"
+                self._find_position_after_whitespace(position), f"not JSON: a comma or {closing_bracket} is expected"
             )
         return found.end(), found[1] == closing_bracket

@@ -104,7 +104,7 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
 
 
 class _AppendResult(NamedTuple):
-    """Append ids of the appended events of a batch, and the error of the last event that was not appended."""
+    """Append ids of the events to remove from the outbox, and the last error that was examined; None without an error."""
 
     appended_ids: list[str]
     last_error: WorkspaceError | None
@@ -113,8 +113,9 @@ class _AppendResult(NamedTuple):
 async def _append_events(events: Sequence[PendingEvent], audit_log: AuditLog) -> _AppendResult:
     """Append a batch of audit events.
 
-    Events that were not appended stay in the outbox and are appended again. These are the events that their chain
-    rejects, and, if the audit log is unavailable for an event, this event and all later ones of the batch.
+    Events whose ids are omitted stay in the outbox and are appended again. These are the events that their chain
+    rejects and, if the audit log is unavailable for an event, this event and all later ones of the batch, even if they
+    were appended.
     """
     results = await asyncio.gather(*(_append_event_or_return_error(event, audit_log) for event in events))
     appended: list[str] = []

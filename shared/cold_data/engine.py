@@ -15,7 +15,7 @@ MEMORY_PER_THREAD_MB = 60
 _MOST_THREADS = 4
 
 
-def open_engine(readable_folder: Path) -> "duckdb.DuckDBPyConnection":
+def open_engine(scratch_folder: Path) -> "duckdb.DuckDBPyConnection":
     """Return a DuckDB engine that can access only the Parquet files of one folder; the caller closes the engine.
 
     Raises:
@@ -27,14 +27,14 @@ def open_engine(readable_folder: Path) -> "duckdb.DuckDBPyConnection":
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{max(2, threads) * MEMORY_PER_THREAD_MB}MB",
         "threads": threads,
-        "temp_directory": str(readable_folder / "spilled"),
-        "max_temp_directory_size": f"{count_free_bytes(readable_folder)}B",
+        "temp_directory": str(scratch_folder / "spilled"),
+        "max_temp_directory_size": f"{count_free_bytes(scratch_folder)}B",
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
     engine = duckdb.connect(":memory:", config=limits)
     engine.execute("SET TimeZone = 'UTC'")
-    engine.execute(f"SET allowed_directories = [{quote_sql_text(str(readable_folder))}]")
+    engine.execute(f"SET allowed_directories = [{quote_sql_text(str(scratch_folder))}]")
     engine.execute("SET enable_external_access = false")
     engine.execute("SET lock_configuration = true")
     return engine

@@ -41,7 +41,7 @@ class QuotaStore(Protocol):
     async def try_reserve(
         self, principal: str, purpose: Purpose, reservation_id: str, *, at_unix_seconds: float, max_reservations: int
     ) -> bool:
-        """Reserve quota for a stream or job; return False if the principal has ``max_reservations`` already.
+        """Reserve quota for a stream or job; return False if ``max_reservations`` of the principal are active.
 
         If a reservation with this id exists already, return True and change nothing.
         """

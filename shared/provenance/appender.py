@@ -189,12 +189,12 @@ class Appender:
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
         used_keys: set[BatchKey] = set()
-        waiting, weight = self.waiting, 0
-        most, heaviest = self._store.max_batch_records, self._store.max_batch_bytes
-        while waiting and len(batch) < most:
+        waiting, batch_bytes = self.waiting, 0
+        max_records, max_bytes = self._store.max_batch_records, self._store.max_batch_bytes
+        while waiting and len(batch) < max_records:
             entry = waiting[0]
-            weight += entry.draft.size
-            if batch and weight > heaviest:
+            batch_bytes += entry.draft.size
+            if batch and batch_bytes > max_bytes:
                 break
             waiting.popleft()
             if entry.is_abandoned():
@@ -332,11 +332,11 @@ class Appender:
             timestamp = tip.timestamp
         previous = tip.hash or self._genesis
         records: list[ChainRecord] = []
-        weight = 0
+        batch_bytes = 0
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
             record = seal_record(entry.draft, sequence, timestamp, previous, entry.append_id)
-            weight += self._store.measure_bytes_in_batch(record.canonical)
-            if records and weight > self._store.max_batch_bytes:
+            batch_bytes += self._store.measure_bytes_in_batch(record.canonical)
+            if records and batch_bytes > self._store.max_batch_bytes:
                 break
             records.append(record)
             previous = record.hash

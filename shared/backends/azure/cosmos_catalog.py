@@ -230,14 +230,18 @@ def _measure_json_bytes(item: Item) -> int:
     return len(json.dumps(item))
 
 
-def _build_stored_item(item_id: str, catalog_item: ports.CatalogItem) -> Item:
+def _build_stored_item(item_id: str, item: ports.CatalogItem) -> Item:
     """Build the Cosmos DB item of a catalog item.
 
     The definition is stored as text, because Cosmos DB stores numbers as doubles.
     """
-    item = catalog_item
     times = {"createdAt": format_rfc3339(item.created_at), "updatedAt": format_rfc3339(item.updated_at)}
-    members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
+    members = {
+        "kind": item.kind,
+        "key": item.key,
+        "origin": item.origin.value,
+        "editedBy": item.edited_by,
+    }
     return {"id": item_id, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
 
 

@@ -61,7 +61,7 @@ class CosmosChainStore:
     """
 
     max_batch_records = items.MAX_BATCH_RECORDS
-    max_batch_bytes = items.MAX_BATCH_WEIGHT
+    max_batch_bytes = items.MAX_BATCH_BYTES
 
     def __init__(self, account: CosmosAccount, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._account = account

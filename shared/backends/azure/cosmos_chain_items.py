@@ -24,7 +24,7 @@ PENDING_ID: Final = "pending-"
 """Beginning of the ids of items in the index of pending amendments; ids of records are numbers."""
 MAX_BATCH_RECORDS: Final = 98
 """Maximum number of records in a batch of 100 operations; the other two write the head and the pending amendments."""
-MAX_BATCH_WEIGHT: Final = 2 * 1024 * 1024 - 16_384
+MAX_BATCH_BYTES: Final = 2 * 1024 * 1024 - 16_384
 """Maximum size in bytes of a batch's records: 2 MB, minus 16 KiB for the head item and the rest of the request."""
 
 LAST_SEQUENCE: Final = 10**12 - 1

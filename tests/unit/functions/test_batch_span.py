@@ -39,7 +39,7 @@ def test_the_span_of_a_batch_continues_the_trace_of_the_host(monkeypatch: pytest
         return nullcontext()
 
     monkeypatch.setattr(batch_span, "open_span", process_batch)
-    with batch_span.open_batch_span("telemetry", "warm", 7, _build_host_context(PARENT, "")):
+    with batch_span.open_event_batch_span("telemetry", "warm", 7, _build_host_context(PARENT, "")):
         pass
     [((name, attributes), options)] = created
     assert name == "process telemetry"

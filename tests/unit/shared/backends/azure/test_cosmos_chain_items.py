@@ -14,8 +14,8 @@ from emulators.cosmos import CosmosServer
 from emulators.cosmos.account import AccountOptions, Consistency
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
+    MAX_BATCH_BYTES,
     MAX_BATCH_RECORDS,
-    MAX_BATCH_WEIGHT,
     compute_max_bytes_in_batch,
     compute_partition_key,
     estimate_stored_bytes,
@@ -88,7 +88,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     """The largest possible record fits into a batch, whatever its content is."""
     record = _build_record(Description=_repeat_letter(letter, MAX_RECORD_BYTES - 700))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _measure_create_operation(record) <= compute_max_bytes_in_batch(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _measure_create_operation(record) <= compute_max_bytes_in_batch(record.canonical) <= MAX_BATCH_BYTES
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 

@@ -104,7 +104,7 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
 
 
 class _AppendResult(NamedTuple):
-    """Append ids of the events to remove from the outbox, and the last error that was examined; None without an error."""
+    """Append ids of the events to remove from the outbox, and the last error that was examined (None without one)."""
 
     appended_ids: list[str]
     last_error: WorkspaceError | None

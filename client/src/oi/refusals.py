@@ -22,6 +22,7 @@ _STORAGE_FULL = 507
 _ERRORS = 400
 _BAD_REQUEST, _CONTENT_TOO_LARGE = 400, 413
 _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
+_CONNECTION_CODES = frozenset({"CONNECTION_DISABLED", "CONNECTION_NOT_ALLOWED", "CONNECTION_NOT_FOUND"})
 _NO_DEVICE_ID = "because the message has no device id"
 """Part of the service's error about a message that has no device id, so that the connection's lookup is its device."""
 
@@ -46,6 +47,7 @@ class Refusal:
         lines: reasons for the rejection of single messages, by line number in the batch, from 1; only for
             ``REJECT_LINES``.
         concerns_device: True if the reason for a message applies to all messages of the same device.
+        concerns_connection: True if the service refuses all messages of the connection, only for ``HOLD_CONNECTION``.
         reason_if_single: reason for the rejection of a batch of only one message, only for ``SEND_FEWER``; empty if
             this message must be sent again later.
     """
@@ -54,6 +56,7 @@ class Refusal:
     text: str
     lines: Mapping[int, str] = field(default_factory=dict)
     concerns_device: bool = False
+    concerns_connection: bool = False
     reason_if_single: str = ""
 
     def map_rejected_lines_to_reasons(self, lines: Sequence[bytes]) -> dict[int, str]:
@@ -114,7 +117,7 @@ def _interpret_refused_messages(error: ApiError, explanation: str) -> Refusal:
     if error.status == _BAD_REQUEST and any(each.get("field") == "body" for each in error.errors):
         # The body may also have been damaged on the way, so a single message is not rejected for it.
         return Refusal(Action.SEND_FEWER, explanation)
-    return Refusal(Action.HOLD_CONNECTION, explanation)
+    return Refusal(Action.HOLD_CONNECTION, explanation, concerns_connection=error.code in _CONNECTION_CODES)
 
 
 def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:

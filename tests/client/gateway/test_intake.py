@@ -149,6 +149,26 @@ async def test_with_drop_oldest_received_messages_never_exceed_the_spool(tmp_pat
     assert waiting.messages + dropped == 12
 
 
+async def test_a_refused_connection_does_not_stop_the_intake_of_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If messages of a connection that the service refuses fill the spool, messages of others are still stored."""
+    bench, payload = Bench(tmp_path, max_bytes=2**20), b'{"text":"%s"}' % (b"x" * 200_000)
+    bench.spool.mark_refused("press")
+    for number in range(12):
+        bench.deliver_message(number, payload)
+    bench.deliver_message(12, b"{}", "a/lathe")
+    async with run_intake(bench):
+        await bench.wait_until_stored()
+    lookups, waiting = bench.spool.lookups_with_messages, bench.spool.waiting
+    rejected = bench.metrics.get_count("rejected_messages_total", 'reason="refused_connection"')
+    bench.thread.close()
+    assert (bench.acknowledged, lookups) == (list(range(13)), ["press", "lathe"])
+    assert waiting.bytes <= 2**20
+    assert waiting.messages + rejected == 13
+    assert [record.getMessage()[:18] for record in caplog.records] == ["The spool is full:"]
+
+
 async def test_a_stopping_gateway_stores_the_messages_that_fit(tmp_path: Path) -> None:
     """A stopping gateway stores and acknowledges the received messages that fit into the spool."""
     bench = Bench(tmp_path, max_bytes=2**20)

@@ -181,6 +181,28 @@ async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: Spo
 
 
 @pytest.mark.parametrize(
+    ("error", "rejected"),
+    [
+        (build_error(403, "CONNECTION_NOT_ALLOWED"), 2),
+        (build_error(404, "CONNECTION_NOT_FOUND"), 2),
+        (build_error(409, "CONNECTION_DISABLED"), 2),
+        (build_error(403, ""), 0),
+        (build_error(500, "INTERNAL"), 0),
+        (UnreachableError("refused"), 0),
+    ],
+)
+async def test_only_a_refused_connection_makes_room_in_a_full_spool(
+    spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, error: Exception, rejected: int
+) -> None:
+    """Messages can be rejected to make room only if the service has refused their connection."""
+    monkeypatch.setattr("oi.gateway.spool.REFUSED_PART", 2**30)
+    store_messages(spool, "press", 1, 2)
+    async with run_sender(spool, FakeUpstream(lambda *_: error)) as metrics:
+        await wait_for_count(metrics, "failed_requests_total", 2)
+    assert spool.spool.reject_refused_connections(2**30) == rejected
+
+
+@pytest.mark.parametrize(
     "error",
     [
         build_error(400, "VALIDATION", "Invalid.", "line 2.timestamp", "line 4"),

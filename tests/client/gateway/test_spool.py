@@ -114,6 +114,43 @@ def test_a_commit_to_a_full_spool_stores_all_messages_or_none(tmp_path: Path) ->
     spool.close()
 
 
+def test_refused_connections_make_room_in_a_full_spool(tmp_path: Path) -> None:
+    """If the spool is full, the oldest messages of refused connections are rejected; half of the spool stays theirs."""
+    spool, line = open_spool(tmp_path), b"x" * 99_999 + b"\n"
+    for lookup in "bcaaaaaac":
+        spool.append_and_count_dropped({lookup: [lookup.encode() + line[1:]]}, [], b"")
+    assert spool.reject_refused_connections(200_000) == 0
+    spool.mark_refused("a")
+    spool.mark_refused("b")
+    assert spool.reject_refused_connections(100_000) == 0
+    assert spool.reject_refused_connections(200_000) == 1
+    [(_, rejected)] = spool.list_newest_rejected(9)
+    assert (rejected.lookup, rejected.reason, rejected.message[:2]) == ("a", "refused_connection", b"ax")
+    assert spool.reject_refused_connections(2**20) == 1
+    assert [read_batch(spool, lookup).messages for lookup in "abc"] == [4, 1, 2]
+    spool.close()
+
+
+def test_an_accepted_connection_is_not_refused_any_more(tmp_path: Path) -> None:
+    """After the service has accepted a batch of a refused connection, its messages wait as those of others do."""
+    spool, line = open_spool(tmp_path), b"x" * 399_999 + b"\n"
+    spool.append_and_count_dropped({"a": [line]}, [], b"")
+    spool.mark_refused("a")
+    spool.remove_batch(read_batch(spool, "a"))
+    spool.append_and_count_dropped({"a": [line, line]}, [], b"")
+    assert spool.reject_refused_connections(2**20) == 0
+    spool.close()
+
+
+def test_with_drop_oldest_refused_connections_are_not_preferred(tmp_path: Path) -> None:
+    """With the policy `dropOldest`, the oldest messages are deleted, whether or not their connection is refused."""
+    spool = open_spool(tmp_path, when_full=DROP_OLDEST)
+    spool.append_and_count_dropped({"a": [b"x" * 999_999 + b"\n"]}, [], b"")
+    spool.mark_refused("a")
+    assert spool.reject_refused_connections(2**21) == 0
+    spool.close()
+
+
 def test_with_drop_oldest_a_full_spool_deletes_its_oldest_messages(tmp_path: Path) -> None:
     """With the policy `dropOldest`, the oldest messages of a full spool are deleted and counted."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)

@@ -12,7 +12,7 @@ from oi.gateway.deliveries import Delivery
 from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
 from oi.gateway.routes import NO_ROUTE, Routes
-from oi.gateway.spool import Rejected
+from oi.gateway.spool import REFUSED_CONNECTION, Rejected
 from oi.gateway.spool_thread import SpoolThread
 
 MAX_PENDING = 5_000
@@ -20,6 +20,7 @@ _MAX_PENDING_BYTES = 32 * 2**20
 _GATHER_SECONDS = 0.001
 _GATHER_STEPS = 8
 _RETRY_SECONDS = 1.0
+_MESSAGES_PER_LOG_LINE = 1_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,6 +32,11 @@ class _Pending:
     lookup: str
     line: bytes
     rejected: Rejected | None = None
+
+    @property
+    def spool_bytes(self) -> int:
+        """Size that counts towards the limit of the spool; rejected messages have a limit of their own."""
+        return 0 if self.rejected is not None else len(self.line)
 
 
 class Intake:
@@ -102,7 +108,7 @@ class Intake:
                 await self._store_pending_deliveries()
         finally:
             if self._pending and not self._blocked:
-                await self._try_to_store_and_acknowledge(self._select_fitting_into_spool(self._pending))
+                await self._store_and_acknowledge_fitting(self._pending)
 
     async def _wait_for_more_messages(self) -> None:
         """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
@@ -120,10 +126,9 @@ class Intake:
         self._arrived.clear()
         try:
             while taken:
-                fitting = self._select_fitting_into_spool(taken)
-                if await self._try_to_store_and_acknowledge(fitting):
-                    taken = taken[len(fitting) :]
-                else:
+                stored = await self._store_and_acknowledge_fitting(taken)
+                taken = taken[stored:]
+                if not stored:
                     await asyncio.sleep(_RETRY_SECONDS)
         except asyncio.CancelledError:
             # Not acknowledged: the source delivers them again after the next start.
@@ -141,36 +146,50 @@ class Intake:
         """Return the first of the received messages, as many as fit into the spool; at least one."""
         room = self._spool.spool.appendable_bytes
         for index, each in enumerate(pending):
-            room -= 0 if each.rejected is not None else len(each.line)
+            room -= each.spool_bytes
             if room < 0 and index:
                 return pending[:index]
         return pending
 
-    async def _try_to_store_and_acknowledge(self, pending: list[_Pending]) -> bool:
-        """Store received messages on disk and acknowledge them to the source.
+    async def _store_and_acknowledge_fitting(self, received: list[_Pending]) -> int:
+        """Store the first of the received messages, as many as fit into the spool, and acknowledge them to the source.
 
-        Return False if storing failed and must be repeated.
+        Return their number; 0 if storing failed and must be repeated.
         """
-        lines: dict[str, list[bytes]] = {}
-        for each in pending:
-            if each.rejected is None:
-                lines.setdefault(each.lookup, []).append(each.line)
-        rejected = [each.rejected for each in pending if each.rejected is not None]
-        mark = b"".join([each.delivery.mark for each in pending])
         try:
-            dropped = await self._spool.run(self._spool.spool.append_and_count_dropped, lines, rejected, mark)
+            await self._make_room(received)
+            fitting = self._select_fitting_into_spool(received)
+            await self._store(fitting)
         except (OSError, sqlite3.Error) as error:
             self._report_storage_failure(error)
-            return False
-        self._report_stored_and_dropped(len(pending) - len(rejected), dropped)
-        for each in pending:
+            return 0
+        for each in fitting:
             if each.delivery.acknowledge is not None:
                 each.delivery.acknowledge()
         # Only this class stores marks, so the newest ones are those of the messages above.
         self.acknowledged_mark_id = self._spool.spool.last_mark_id
         for function in self._stored_listeners:
             function()
-        return True
+        return len(fitting)
+
+    async def _make_room(self, received: list[_Pending]) -> None:
+        """If the spool is full, store messages of connections that the service refuses as rejected."""
+        spool, needed_bytes = self._spool.spool, sum(each.spool_bytes for each in received)
+        if needed_bytes <= spool.appendable_bytes:
+            return
+        rejected = await self._spool.run(spool.reject_refused_connections, needed_bytes)
+        if rejected and self._count_rejected_and_should_log(REFUSED_CONNECTION, rejected):
+            _LOG.warning("The spool is full: the oldest messages of refused connections are set aside.")
+
+    async def _store(self, pending: list[_Pending]) -> None:
+        lines: dict[str, list[bytes]] = {}
+        for each in pending:
+            if each.rejected is None:
+                lines.setdefault(each.lookup, []).append(each.line)
+        rejected = [each.rejected for each in pending if each.rejected is not None]
+        mark = b"".join([each.delivery.mark for each in pending])
+        dropped = await self._spool.run(self._spool.spool.append_and_count_dropped, lines, rejected, mark)
+        self._report_stored_and_dropped(len(pending) - len(rejected), dropped)
 
     def _convert_delivery(self, delivery: Delivery) -> _Pending:
         """Convert a message to an NDJSON line for its connection, or to a rejected message if it is invalid."""
@@ -190,11 +209,16 @@ class Intake:
         return f"{self._id_prefix}-{self._next_id}"
 
     def _report_rejected(self, rejected: Rejected) -> None:
-        label = f'reason="{rejected.reason}"'
-        # Log one line per thousand messages, so that a device that sends only such messages does not fill the log.
-        if self._metrics.get_count("rejected_messages_total", label) % 1000 == 0:
+        if self._count_rejected_and_should_log(rejected.reason, 1):
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
-        self._metrics.increase_counter("rejected_messages_total", label=label)
+
+    def _count_rejected_and_should_log(self, reason: str, messages: int) -> bool:
+        """Count rejected messages; return whether to log them."""
+        label = f'reason="{reason}"'
+        before = self._metrics.get_count("rejected_messages_total", label)
+        self._metrics.increase_counter("rejected_messages_total", messages, label)
+        # Log one line per thousand messages, so that a device that sends only such messages does not fill the log.
+        return (before - 1) // _MESSAGES_PER_LOG_LINE != (before + messages - 1) // _MESSAGES_PER_LOG_LINE
 
     def _report_storage_failure(self, error: Exception) -> None:
         if not self._blocked:

@@ -157,7 +157,7 @@ class Sender:
         elif refusal.action is Action.SEND_FEWER:
             await self._reduce_batch_size(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
-            self._hold_connection(refusal, batch)
+            await self._hold_connection(refusal, batch)
         elif refusal.action is Action.READ_KEY:
             self._log_error_if_changed("", refusal.text)
             self._paused_until = now + _HOLD_SECONDS
@@ -176,7 +176,7 @@ class Sender:
             if number in named
         ]
         if not rejected:
-            self._hold_connection(refusal, batch)
+            await self._hold_connection(refusal, batch)
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
         await self._store_rejected(refusal, batch, accepted, rejected)
@@ -191,7 +191,7 @@ class Sender:
             rejected = Rejected("", batch.lookup, _REASON, refusal.reason_if_single, batch.lines[0])
             await self._store_rejected(refusal, batch, [], [rejected])
         else:
-            self._hold_connection(refusal, batch)
+            await self._hold_connection(refusal, batch)
 
     async def _store_rejected(
         self, refusal: Refusal, batch: Batch, sendable_lines: list[bytes], rejected: list[Rejected]
@@ -200,7 +200,9 @@ class Sender:
         self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{_REASON}"')
         _LOG.warning("%s", refusal.text)
 
-    def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
+    async def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
+        if refusal.concerns_connection:
+            await self._spool.run(self._spool.spool.mark_refused, batch.lookup)
         self._log_error_if_changed(batch.lookup, refusal.text)
         self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 

@@ -14,6 +14,11 @@ MAX_MARKS = 4_096
 """Number of transactions whose delivery marks are stored; each transaction stores the marks of several deliveries."""
 REJECTED_PART = 4
 """Divisor: rejected messages take at most a fourth of the maximum size of the spool; the oldest are deleted first."""
+REFUSED_PART = 2
+"""Divisor: messages of refused connections may take half of the maximum size of a full spool."""
+REFUSED_CONNECTION = "refused_connection"
+"""Reason that is stored with rejected messages of a connection that the service refuses."""
+_REFUSED_DETAIL = "The spool was full, and the service refused all messages of this connection."
 _FREE_PAGES = 2_000
 
 _SCHEMA = """
@@ -92,9 +97,8 @@ class Batch:
 
     @property
     def lines(self) -> list[bytes]:
-        """Messages as NDJSON lines, which end where the service ends them."""
-        # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
-        return [line + b"\n" for line in b"".join(self.blocks).split(b"\n")[:-1]]
+        """Messages as NDJSON lines."""
+        return _split_into_lines(b"".join(self.blocks))
 
 
 @dataclass(slots=True)
@@ -128,7 +132,8 @@ class GatewaySpool:
         self._database = _open_spool_database(settings)
         self.waiting = Waiting()
         self.rejected_bytes = 0
-        self._by_lookup: dict[str, int] = {}
+        self._bytes_by_lookup: dict[str, int] = {}
+        self._refused = set[str]()
         self.last_mark_id: int = self._database.execute("SELECT coalesce(max(id), 0) FROM mark").fetchone()[0]
         self._load_counters()
 
@@ -139,7 +144,7 @@ class GatewaySpool:
     @property
     def lookups_with_messages(self) -> list[str]:
         """Short names of the connections with messages that wait to be sent."""
-        return list(self._by_lookup)
+        return list(self._bytes_by_lookup)
 
     @property
     def appendable_bytes(self) -> int:
@@ -203,9 +208,33 @@ class GatewaySpool:
         """Delete the messages of a batch that the service has accepted."""
         with self._open_spool_transaction():
             self._replace_batch(batch, [])
+        self._refused.discard(batch.lookup)
         if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
+
+    def mark_refused(self, lookup: str) -> None:
+        """Record that the service refuses all messages of a connection, until it accepts a batch of the connection."""
+        self._refused.add(lookup)
+
+    def reject_refused_connections(self, needed_bytes: int) -> int:
+        """Store messages of refused connections as rejected until ``needed_bytes`` fit into the file.
+
+        The oldest messages of the refused connection with the most bytes are rejected first. Half of the file remains
+        for refused connections. With the policy ``dropOldest``, this method does nothing.
+
+        Returns:
+            Number of messages that were stored as rejected.
+        """
+        rejected = 0
+        with self._open_spool_transaction():
+            # Only as many as necessary: a large transaction would stop the intake.
+            while self._settings.when_full != DROP_OLDEST and needed_bytes > self.appendable_bytes:
+                lookup = self._find_refused_lookup_above_limit()
+                if lookup is None:
+                    break
+                rejected += self._reject_oldest_block_and_count_messages(lookup)
+        return rejected
 
     def reject_messages(self, batch: Batch, sendable_lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
         """Store some messages of a batch as rejected; the other messages of the batch stay and can be sent again.
@@ -258,7 +287,7 @@ class GatewaySpool:
     def _open_spool_transaction(self) -> Iterator[None]:
         """Run the ``with`` block as a transaction; after an error, roll it back and restore the counters."""
         # To count the blocks of a large spool again would take seconds, during which nothing can be sent.
-        counters = replace(self.waiting), dict(self._by_lookup), self.rejected_bytes
+        counters = replace(self.waiting), dict(self._bytes_by_lookup), self.rejected_bytes
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -266,7 +295,7 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self.waiting, self._by_lookup, self.rejected_bytes = counters
+            self.waiting, self._bytes_by_lookup, self.rejected_bytes = counters
             raise
 
     def _load_counters(self) -> None:
@@ -275,7 +304,7 @@ class GatewaySpool:
         ).fetchone()
         rows = self._database.execute("SELECT lookup, sum(messages), sum(bytes) FROM block GROUP BY lookup")
         for lookup, messages, size in rows:
-            self._by_lookup[lookup] = messages
+            self._bytes_by_lookup[lookup] = size
             self.waiting.messages += messages
             self.waiting.bytes += size
 
@@ -285,7 +314,7 @@ class GatewaySpool:
             "INSERT INTO block (id, lookup, stored_at, messages, bytes, lines) VALUES (?, ?, ?, ?, ?, ?)",
             (block_id, lookup, stored_at, len(lines), len(text), text),
         )
-        self._by_lookup[lookup] = self._by_lookup.get(lookup, 0) + len(lines)
+        self._bytes_by_lookup[lookup] = self._bytes_by_lookup.get(lookup, 0) + len(text)
         self.waiting.messages += len(lines)
         self.waiting.bytes += len(text)
 
@@ -311,9 +340,9 @@ class GatewaySpool:
             deleted += messages
             self.waiting.messages -= messages
             self.waiting.bytes -= size
-            self._by_lookup[lookup] -= messages
-            if not self._by_lookup[lookup]:
-                del self._by_lookup[lookup]
+            self._bytes_by_lookup[lookup] -= size
+            if not self._bytes_by_lookup[lookup]:
+                del self._bytes_by_lookup[lookup]
         return deleted
 
     def _check_has_room_for(self, size_bytes: int) -> None:
@@ -331,6 +360,24 @@ class GatewaySpool:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()
             dropped += self._delete_blocks_and_count_messages(row)
         return dropped
+
+    def _find_refused_lookup_above_limit(self) -> str | None:
+        """Return the refused connection with the most bytes; None if refused connections do not exceed their limit."""
+        sizes = {each: self._bytes_by_lookup[each] for each in self._refused if each in self._bytes_by_lookup}
+        if sum(sizes.values()) <= self._settings.max_bytes // REFUSED_PART:
+            return None
+        return max(sizes, key=sizes.__getitem__)
+
+    def _reject_oldest_block_and_count_messages(self, lookup: str) -> int:
+        """Store the messages of the oldest block of a connection as rejected; return their number."""
+        block_id, text = self._database.execute(
+            "SELECT id, lines FROM block WHERE lookup = ? ORDER BY id LIMIT 1", (lookup,)
+        ).fetchone()
+        rejected = (
+            Rejected("", lookup, REFUSED_CONNECTION, _REFUSED_DETAIL, line) for line in _split_into_lines(text)
+        )
+        self._store_rejected(rejected, time.time())
+        return self._delete_blocks_and_count_messages([block_id])
 
     def _store_marks_and_get_id(self, joined_marks: bytes) -> int:
         """Store joined marks, delete the oldest ones, and return the row id of the new ones."""
@@ -354,6 +401,12 @@ class GatewaySpool:
                 "DELETE FROM rejected WHERE id = (SELECT min(id) FROM rejected) RETURNING length(message)"
             ).fetchone()
             self.rejected_bytes -= size
+
+
+def _split_into_lines(text: bytes) -> list[bytes]:
+    """Split NDJSON text into lines, which end where the service ends them."""
+    # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
+    return [line + b"\n" for line in text.split(b"\n")[:-1]]
 
 
 def _cut_batch(batch: Batch, max_bytes: int) -> Batch:

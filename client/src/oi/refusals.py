@@ -23,6 +23,7 @@ _ERRORS = 400
 _BAD_REQUEST, _CONTENT_TOO_LARGE = 400, 413
 _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
 _CONNECTION_CODES = frozenset({"CONNECTION_DISABLED", "CONNECTION_NOT_ALLOWED", "CONNECTION_NOT_FOUND"})
+_KEY_CODES = frozenset({"ACCESS_RIGHT_MISSING", "BOUND_KEY_REQUIRED"})
 _NO_DEVICE_ID = "because the message has no device id"
 """Part of the service's error about a message that has no device id, so that the connection's lookup is its device."""
 
@@ -98,7 +99,7 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     if error.status < _ERRORS:
         # For example a page about maintenance, or a redirect to a sign-in page.
         return Refusal(Action.RETRY, f"The reply does not come from the service: {error}")
-    if isinstance(error, SignInError):
+    if isinstance(error, SignInError) or _is_key_insufficient(error):
         return Refusal(
             Action.READ_KEY,
             f"The service rejects the API key: {error} Create a key that is bound to the connections, and replace it.",
@@ -106,6 +107,12 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     if isinstance(error, (TooManyRequestsError, OverloadedError)) or error.status == _STORAGE_FULL:
         return Refusal(Action.RETRY, f"The service accepts no more messages now: {error}")
     return _interpret_refused_messages(error, f"The service refuses messages of the connection {lookup}: {error}")
+
+
+def _is_key_insufficient(error: ApiError) -> bool:
+    """Return whether the API key must not send telemetry of any connection."""
+    # The request for a token reports a missing right of the key as an invalid `scopes`.
+    return error.code in _KEY_CODES or any(each.get("field") == "scopes" for each in error.errors)
 
 
 def _interpret_refused_messages(error: ApiError, explanation: str) -> Refusal:

@@ -147,6 +147,12 @@ async def test_connections_take_turns(spool: SpoolThread, monkeypatch: pytest.Mo
             build_error(401, "KEY_REVOKED", "The key was revoked."),
             "The service rejects the API key: The key was revoked.",
         ),
+        (
+            build_error(400, "INVALID_REQUEST", "scopes: Workspace.Telemetry.Write is not among them.", "scopes"),
+            "The service rejects the API key: scopes: Workspace.Telemetry.Write is not among them.",
+        ),
+        (build_error(403, "ACCESS_RIGHT_MISSING"), "The service rejects the API key"),
+        (build_error(403, "BOUND_KEY_REQUIRED"), "The service rejects the API key"),
         (SettingsError("The API key is missing."), "The API key is missing."),
         (build_error(403, "CONNECTION_NOT_ALLOWED"), "refuses messages of the connection press"),
         (build_error(404, "CONNECTION_NOT_FOUND"), "refuses messages of the connection press"),

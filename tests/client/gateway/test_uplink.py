@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from oi.errors import ApiError, SignInError
+from oi.errors import ApiError, ForbiddenError, InvalidRequestError, SignInError
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.settings import ServiceSettings
 from oi.gateway.uplink import Uplink
@@ -16,7 +16,7 @@ from tests.client.gateway.http_service import HTML, JSON, TOKEN, HttpReply, serv
 
 
 class FakeService:
-    """Fake service that accepts only one API key."""
+    """Fake service that accepts only one API key; the keys `narrow` and `weak` lack a binding and a right."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -24,10 +24,15 @@ class FakeService:
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Issue a token for the accepted key, and accept all other requests."""
+        credential = request.headers["Authorization"].removeprefix("Bearer ")
         if request.url.path.endswith("/jwt"):
-            if request.headers["Authorization"] != f"Bearer {self.key}":
+            if credential == "weak":
+                return httpx.Response(400, json={"code": "INVALID_REQUEST", "errors": [{"field": "scopes"}]})
+            if credential not in {self.key, "narrow"}:
                 return httpx.Response(401, json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
-            return httpx.Response(200, json=TOKEN)
+            return httpx.Response(200, json={**TOKEN, "Token": credential})
+        if credential == "narrow":
+            return httpx.Response(403, json={"code": "CONNECTION_NOT_ALLOWED"})
         self.requests.append(request)
         content = request.content
         count = (gzip.decompress(content) if "Content-Encoding" in request.headers else content).count(b"\n")
@@ -77,6 +82,23 @@ async def test_the_key_file_is_read_again_after_a_rejection(fake_service: FakeSe
         failures = await asyncio.gather(*sent, return_exceptions=True)
         assert [type(each) for each in failures] == [SignInError] * 3
     (tmp_path / "key").write_text("good")
+    await uplink.send("press", b"{}\n")
+    await uplink.close()
+    assert len(fake_service.requests) == 1
+
+
+@pytest.mark.parametrize("old_key", ["narrow", "weak"])
+async def test_a_replaced_key_is_used_after_any_refusal(
+    fake_service: FakeService, tmp_path: Path, old_key: str
+) -> None:
+    """If the service refuses a request, the gateway uses a replaced API key, but keeps its key if the file is empty."""
+    path = tmp_path / "key"
+    path.write_text(old_key)
+    uplink = Uplink(ServiceSettings("https://plant.example", path), ReceiveClock())
+    for content in (old_key, "", "good"):
+        path.write_text(content)
+        with pytest.raises((ForbiddenError, InvalidRequestError)):
+            await uplink.send("press", b"{}\n")
     await uplink.send("press", b"{}\n")
     await uplink.close()
     assert len(fake_service.requests) == 1

@@ -33,7 +33,7 @@ class ServiceSettings:
     def read_api_key(self) -> str:
         """Read the API key.
 
-        Call this again after the service has rejected the key, because an operator may have replaced it.
+        Call this again after a failed request, because an operator may have replaced the key.
 
         Raises:
             SettingsError: the file or environment variable with the key is missing, empty or contains something else.

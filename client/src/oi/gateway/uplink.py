@@ -8,8 +8,9 @@ from urllib.parse import quote
 import httpx
 
 from oi._async.transport import AsyncTransport
-from oi.errors import SignInError
+from oi.errors import ApiError, SignInError
 from oi.gateway.clock import ReceiveClock
+from oi.gateway.sections import SettingsError
 from oi.gateway.settings import ServiceSettings
 from oi.requests import parse_json_reply, require_messages_accepted
 
@@ -21,7 +22,7 @@ _GZIP = {**_NDJSON, "Content-Encoding": "gzip"}
 
 
 class Uplink:
-    """Sends batches of telemetry; after the service has rejected the API key, the key is read again.
+    """Sends batches of telemetry; after a failed request, it uses a replaced API key.
 
     Args:
         settings: address of the service, and source of the API key.
@@ -31,6 +32,7 @@ class Uplink:
     def __init__(self, settings: ServiceSettings, clock: ReceiveClock) -> None:
         self._settings = settings
         self._clock = clock
+        self._key = ""
         self._transport: AsyncTransport | None = None
         self._retired: AsyncTransport | None = None
 
@@ -73,16 +75,24 @@ class Uplink:
 
     async def _send_request(self, method: str, path: str, **options: Any) -> httpx.Response:
         if self._transport is None:
+            self._key = self._settings.read_api_key()
             # One attempt: the sender repeats batches itself, and reports each failure at once.
-            self._transport = AsyncTransport(
-                self._settings.url, key=self._settings.read_api_key(), scopes=_TELEMETRY_WRITE, max_attempts=1
-            )
+            self._transport = AsyncTransport(self._settings.url, key=self._key, scopes=_TELEMETRY_WRITE, max_attempts=1)
         transport = self._transport
         try:
             return await transport.request(method, path, **options)
-        except SignInError:
-            await self._stop_using_transport(transport)
+        except ApiError as error:
+            if isinstance(error, SignInError) or self._is_key_replaced():
+                await self._stop_using_transport(transport)
             raise
+
+    def _is_key_replaced(self) -> bool:
+        """Return whether the settings now contain another API key than the one in use."""
+        try:
+            return self._settings.read_api_key() != self._key
+        except SettingsError:
+            # The key in use may still be valid, and an operator may be writing the file.
+            return False
 
     def _record_service_time(self, reply: httpx.Response) -> None:
         self._clock.record_service_time(reply.headers.get("Date", ""))

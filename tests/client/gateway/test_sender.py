@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def spool(tmp_path: Path) -> Any:
 @pytest.fixture(autouse=True)
 def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the sender's pauses between attempts for a test."""
-    for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
+    for name in ("_FIRST_LINGER_SECONDS", "_LONGEST_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
 
 
@@ -132,6 +133,20 @@ async def test_connections_take_turns(spool: SpoolThread, monkeypatch: pytest.Mo
         await wait_for_count(metrics, "sent_messages_total", 18)
     sent = [lookup for lookup, _ in upstream.requests]
     assert [len(set(sent[start : start + 6])) for start in range(0, 18, 6)] == [6, 6, 6]
+
+
+async def test_pauses_grow_while_batches_are_small(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause of a connection doubles up to its maximum while batches are small; a full batch resets it."""
+    monkeypatch.setattr(module, "_FIRST_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_LONGEST_LINGER_SECONDS", 3.0)
+    monkeypatch.setattr(module, "MAX_MESSAGES", 4)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0))
+    sender, pauses = Sender(FakeUpstream(lambda *_: None), spool, Metrics()), []
+    for count in (1, 2, 1, 1, 3, 1):
+        store_messages(spool, "press", *range(count))
+        await sender._send_next_batch("press")
+        pauses.append(sender._next_at["press"])
+    assert pauses == [1.0, 2.0, 3.0, 3.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ from oi.gateway.spool_thread import SpoolThread
 from oi.refusals import Action, Refusal, interpret_refusal
 
 CONCURRENT = 4
-_LINGER_SECONDS = 0.1
-"""Pause after a batch that was not full, so that the next one carries more messages."""
+_FIRST_LINGER_SECONDS = 0.1
+"""Pause after a batch that was not full, so that the next one carries more messages; it doubles with each batch."""
+_LONGEST_LINGER_SECONDS = 2.0
+"""Longest such pause; a connection with few messages then needs at most 30 requests of the rate limit in a minute."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _HOLD_SECONDS = 60.0
@@ -55,6 +57,7 @@ class Sender:
         self._next_at: dict[str, float] = {}
         self._last_turns: dict[str, int] = {}
         self._turns = itertools.count(1)
+        self._linger_seconds: dict[str, float] = {}
         self._max_bytes: dict[str, int] = {}
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE_SECONDS
@@ -148,7 +151,16 @@ class Sender:
         larger = max_bytes + max_bytes // _GROWTH + 1
         if larger < MAX_BYTES:
             self._max_bytes[batch.lookup] = larger
-        self._next_at[batch.lookup] = 0.0 if is_full else time.monotonic() + _LINGER_SECONDS
+        self._next_at[batch.lookup] = time.monotonic() + self._choose_linger_seconds(batch.lookup, is_full=is_full)
+
+    def _choose_linger_seconds(self, lookup: str, *, is_full: bool) -> float:
+        """Return the pause before the next batch of a connection, and double the pause after that batch."""
+        if is_full:
+            self._linger_seconds.pop(lookup, None)
+            return 0.0
+        linger = self._linger_seconds.get(lookup, _FIRST_LINGER_SECONDS)
+        self._linger_seconds[lookup] = min(linger * 2, _LONGEST_LINGER_SECONDS)
+        return linger
 
     async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after_seconds: float | None) -> None:
         now = time.monotonic()

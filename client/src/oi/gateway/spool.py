@@ -373,9 +373,7 @@ class GatewaySpool:
         block_id, text = self._database.execute(
             "SELECT id, lines FROM block WHERE lookup = ? ORDER BY id LIMIT 1", (lookup,)
         ).fetchone()
-        rejected = (
-            Rejected("", lookup, REFUSED_CONNECTION, _REFUSED_DETAIL, line) for line in _split_into_lines(text)
-        )
+        rejected = (Rejected("", lookup, REFUSED_CONNECTION, _REFUSED_DETAIL, line) for line in _split_into_lines(text))
         self._store_rejected(rejected, time.time())
         return self._delete_blocks_and_count_messages([block_id])
 

@@ -16,7 +16,7 @@ from emulators.kusto.extensions.pipeline import (
     add_operator,
     map_tables_to_columns,
 )
-from emulators.kusto.extensions.sql import Sql, quote_name, render_expression
+from emulators.kusto.extensions.sql import Sql, quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import (
     IrNode,
     ParseNode,
@@ -38,8 +38,15 @@ _WITH_CASE = {
     "=~": "==",
     "!~": "!=",
 }
-_IN_WORDS_ONLY = re.compile(r"[g-hj-kmo-qv-yG-HJ-KMO-QV-Y]")
-"""Letters that do not occur in the text form of numbers, datetimes, timespans, guids and bools."""
+_LETTERS_BY_TYPE = {
+    "BIGINT": "",
+    "INTEGER": "",
+    "INTERVAL": "",
+    "BOOLEAN": "truefals",
+    "DOUBLE": "einfaty",
+    "TIMESTAMP": "tz",
+}
+"""Lowercase letters in the text form of values, by DuckDB type; types that are not listed can have any letter."""
 _LOGICAL = {"LogicalAndExpression": "and", "LogicalOrExpression": "or"}
 
 
@@ -67,13 +74,13 @@ class SearchTerm(ir.Expr):
 
     def _build_column_test(self, column_name: str) -> ir.Expr:
         test = self._build_value_test(ir.FunctionCall("tostring", (ir.ColumnRef(column_name),)))
-        if not _IN_WORDS_ONLY.search(self.text):
+        letters = set(re.findall("[a-z]", self.text.lower()))
+        excluded = [quote_text(kind) for kind, known in _LETTERS_BY_TYPE.items() if not letters <= set(known)]
+        if not excluded:
             return test
         # DuckDB evaluates this test when it binds the query, so that words are not searched in numbers and instants.
-        is_text = (
-            f"(typeof({quote_name(column_name)}) IN ('VARCHAR', 'JSON') OR typeof({quote_name(column_name)}) LIKE '%]')"
-        )
-        return ir.BinaryOp("and", ir.RenderedAggregate(is_text), test)
+        can_match = f"typeof({quote_name(column_name)}) NOT IN ({', '.join(excluded)})"
+        return ir.BinaryOp("and", ir.RenderedAggregate(can_match), test)
 
     def _build_value_test(self, value: ir.Expr) -> ir.Expr:
         text = self.text.strip("*")

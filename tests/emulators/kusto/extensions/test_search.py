@@ -51,6 +51,24 @@ def test_the_operator_search_finds_values_of_every_type(endpoint: Endpoint, term
     assert endpoint.query_rows(f'{query} search in (T) "{term}" | project n') == found
 
 
+@pytest.mark.parametrize(
+    "term", ["True", "fals*", "*rue", "x", "nan", "inf", "*e+2*", "e", "t*", "*Z", "2026*", "05T10", "1e", "7"]
+)
+def test_the_operator_search_equals_a_search_in_the_text_of_each_column(endpoint: Endpoint, term: str) -> None:
+    """A term is found in exactly the rows in which the text form of some column contains it, whatever the type."""
+    table = (
+        "let T = datatable(n:long, b:bool, r:real, s:timespan, d:datetime, j:dynamic, x:string)["
+        "7, true, real(1e20), 7h, datetime(2026-01-05T10:00:00Z), dynamic(['x', true]), 'e', "
+        "8, false, real(nan), 1s, datetime(2026-02-05), dynamic(null), 'inf', "
+        "9, bool(null), real(-inf), 2d, datetime(null), dynamic({'a': 'nan'}), '1e'];"
+    )
+    operator = "contains" if term[0] == term[-1] == "*" else "hassuffix" if term[0] == "*" else "hasprefix"
+    operator = operator if "*" in term else "has"
+    texts = " or ".join(f"tostring({name}) {operator} '{term.strip('*')}'" for name in "nbrsdjx")
+    expected = endpoint.query_rows(f"{table} T | where {texts} | project n | sort by n asc")
+    assert endpoint.query_rows(f'{table} search in (T) "{term}" | project n | sort by n asc') == expected
+
+
 def test_the_operator_search_returns_the_table_name_as_first_column(endpoint: Endpoint) -> None:
     """The first column of a search is the name of the row's table."""
     table = endpoint.query_table('Devices | search "dev-03"')

@@ -14,11 +14,11 @@ from shared.audit_bundles.chain_section import ChainSection, ChainSources, build
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
 from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_job_files_except_result
-from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.observability import logs
 from shared.provenance.amendment_report import render_amendment_html, render_html_page_start
 from shared.provenance.canonical import encode_canonical_json

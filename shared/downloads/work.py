@@ -14,12 +14,12 @@ from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
 from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_job_files_except_result
-from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobEndedError, JobStatus, Part, StoredFile
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.interpreter import load_modules
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime

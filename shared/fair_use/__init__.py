@@ -1,1 +1,1 @@
-"""Quotas of a principal: the number of open live streams and unfinished jobs, and the bytes of stored files."""
+"""Fair use by principals: quotas of live streams, unfinished jobs and stored bytes, and turns for long work."""

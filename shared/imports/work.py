@@ -30,12 +30,12 @@ from shared.downloads.expiry import (
     remove_files_of_ended_job,
     remove_job_files_except_result,
 )
-from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,

@@ -91,7 +91,7 @@ class DownloadsComponent(TelemetryComponent):
         "shared/downloads/work.py",
         "shared/downloads/job_quota.py",
         "shared/downloads/expiry.py",
-        "shared/downloads/fair_scheduler.py",
+        "shared/fair_use/fair_scheduler.py",
         "shared/downloads/row_feed.py",
         "shared/backends/embedded/jobs.py",
         "shared/backends/embedded/hub_retention.py",

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from shared.downloads.fair_scheduler import FairScheduler
+from shared.fair_use.fair_scheduler import FairScheduler
 
 
 async def run_task(scheduler: FairScheduler, principal: str, started: list[str], may_end: asyncio.Event) -> None:

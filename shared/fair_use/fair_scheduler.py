@@ -1,7 +1,4 @@
-"""Fair scheduling of work with limited concurrency: principals (users and services) take turns.
-
-This module is separate from ``work`` because it can schedule any work, not only downloads.
-"""
+"""Fair scheduling of work with limited concurrency: principals (users and services) take turns."""
 
 import asyncio
 from collections import Counter, deque

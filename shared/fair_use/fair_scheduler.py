@@ -18,12 +18,16 @@ class FairScheduler:
         slots: number of tasks that run concurrently.
         slots_per_principal: maximum number of running and waiting tasks of one principal. The caller must check it
             with :meth:`has_room` before each task; :meth:`occupy_slot` does not check it.
+        leaves_slots_free: True for long tasks: a principal gets a slot only if more slots are free than it occupies, so
+            a single principal gets half of the slots, and the next one half of the rest.
     """
 
-    def __init__(self, slots: int, slots_per_principal: int) -> None:
+    def __init__(self, slots: int, slots_per_principal: int, *, leaves_slots_free: bool = False) -> None:
         self._free_slots = slots
         self._per_principal = slots_per_principal
+        self._leaves_slots_free = leaves_slots_free
         self._active: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._last_turn: dict[str, int] = {}
         self._turns = 0
@@ -41,16 +45,15 @@ class FairScheduler:
             try:
                 yield
             finally:
-                self._release_slot()
+                self._release_slot(principal_id)
         finally:
             self._active[principal_id] -= 1
             if not self._active[principal_id]:
                 del self._active[principal_id]
 
     async def _acquire_slot(self, principal_id: str) -> None:
-        if self._free_slots:
-            self._free_slots -= 1
-            self._record_turn(principal_id)
+        if self._may_get_slot(principal_id):
+            self._assign_slot(principal_id)
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(principal_id, deque()).append(turn)
@@ -58,26 +61,33 @@ class FairScheduler:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._release_slot()
+                self._release_slot(principal_id)
             raise
 
-    def _release_slot(self) -> None:
-        """Give the free slot to the waiting principal whose previous turn was the longest time ago."""
-        while self._waiting:
-            principal = min(self._waiting, key=lambda each: self._last_turn.get(each, 0))
+    def _may_get_slot(self, principal_id: str) -> bool:
+        return self._free_slots > (self._running[principal_id] if self._leaves_slots_free else 0)
+
+    def _assign_slot(self, principal_id: str) -> None:
+        """Occupy a free slot, and record the turn, so that other waiting principals get the next slots."""
+        self._free_slots -= 1
+        self._running[principal_id] += 1
+        if len(self._last_turn) >= _MAX_REMEMBERED:
+            self._last_turn.clear()
+        self._turns += 1
+        self._last_turn[principal_id] = self._turns
+
+    def _release_slot(self, principal_id: str) -> None:
+        """Give free slots to waiting principals; those whose previous turn was the longest time ago come first."""
+        self._free_slots += 1
+        self._running[principal_id] -= 1
+        if not self._running[principal_id]:
+            del self._running[principal_id]
+        while ready := [each for each in self._waiting if self._may_get_slot(each)]:
+            principal = min(ready, key=lambda each: self._last_turn.get(each, 0))
             turns = self._waiting[principal]
             turn = turns.popleft()
             if not turns:
                 del self._waiting[principal]
             if not turn.done():
-                self._record_turn(principal)
+                self._assign_slot(principal)
                 turn.set_result(None)
-                return
-        self._free_slots += 1
-
-    def _record_turn(self, principal_id: str) -> None:
-        """Record that a principal had a turn now, so that other waiting principals get the next slots."""
-        if len(self._last_turn) >= _MAX_REMEMBERED:
-            self._last_turn.clear()
-        self._turns += 1
-        self._last_turn[principal_id] = self._turns

@@ -76,3 +76,29 @@ async def test_a_task_that_is_cancelled_at_its_turn_frees_the_slot() -> None:
     async with asyncio.timeout(5):
         await run_task(scheduler, "c", order, gate)
     assert order == ["c"]
+
+
+async def test_long_tasks_of_a_principal_leave_slots_to_others() -> None:
+    """If slots are left free, a principal gets half of the slots that others do not use, so others start at once."""
+    scheduler, order, gate = FairScheduler(8, 10, leaves_slots_free=True), list[str](), asyncio.Event()
+    principals = ["first"] * 10 + ["second"] * 10 + ["third", "fourth"]
+    tasks = [asyncio.create_task(run_task(scheduler, who, order, gate)) for who in principals]
+    await asyncio.sleep(0)
+    assert order == ["first"] * 4 + ["second"] * 2 + ["third", "fourth"]
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert sorted(order) == sorted(principals)
+
+
+async def test_a_share_of_the_slots_grows_when_others_end() -> None:
+    """If slots are left free, a waiting task starts when a task of another principal ends, within its own share."""
+    scheduler, order, gate = FairScheduler(3, 10, leaves_slots_free=True), list[str](), asyncio.Event()
+    tasks = [asyncio.create_task(run_task(scheduler, "many", order, gate)) for _ in range(4)]
+    async with scheduler.occupy_slot("one"):
+        await asyncio.sleep(0)
+        assert order == ["many"]
+    await asyncio.sleep(0)
+    assert order == ["many", "many"]
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert order == ["many"] * 4

@@ -162,15 +162,15 @@ async def handle_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
         return await _build_admission_pipeline(call.body).serve(_connect_event_to_stream_request(call.body, headers))
+    state = _decode_connection_state_or_empty(headers.get(_STATE, ""))
+    member_id, stream_id = read_member_id(state), headers.get(CONNECTION_ID, "")
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.from_stream_state(_decode_connection_state_or_empty(headers.get(_STATE, "")))
-        await services().live_stream.catch_up.replay_or_close_stream(headers.get(CONNECTION_ID, ""), filters)
-    elif event == DISCONNECTED:
-        member_id = read_member_id(_decode_connection_state_or_empty(headers.get(_STATE, "")))
-        if member_id:
-            await services().live_stream.service.release_stream(member_id, headers.get(CONNECTION_ID, ""))
+        filters = StreamFilters.from_stream_state(state)
+        await services().live_stream.catch_up.replay_or_close_stream(stream_id, member_id, filters)
+    elif event == DISCONNECTED and member_id:
+        await services().live_stream.service.release_stream(member_id, stream_id)
     return Reply(204)
 
 

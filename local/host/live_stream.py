@@ -14,7 +14,7 @@ from typing import Final
 
 from emulators.web_pubsub.asgi import Application
 from emulators.web_pubsub.clients import reject_handshake
-from emulators.web_pubsub.connection import TOKEN_EXPIRED, ClientConnection
+from emulators.web_pubsub.connection import BROKEN, TOKEN_EXPIRED, ClientConnection
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.service import WebPubSubEmulator
@@ -26,14 +26,15 @@ from local.host.triggers import TABLE_GROUP
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host_header
+from shared.auth.principals import bind_acting_member
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
 from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import IngestionProgress, Replay
-from shared.live_stream.service import MOVED_HEADER
+from shared.live_stream.replay import TOO_MANY_REPLAYS, IngestionProgress, Replay, create_replay_scheduler
+from shared.live_stream.service import MOVED_HEADER, Listener
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import add_to_level_metric
 from shared.telemetry.models import IMPULSES_HUB
@@ -62,12 +63,15 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 class ReplayPrelude:
     """Callable that starts the replay of earlier telemetry events (impulses) if a new client requests a replay.
 
+    The replays of this host take turns, and no member can occupy all of them.
+
     Args:
         progress: waits until the readers of the event hub have read all current events.
     """
 
     def __init__(self, progress: IngestionProgress) -> None:
         self._progress = progress
+        self._scheduler = create_replay_scheduler()
 
     def __call__(
         self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
@@ -82,7 +86,19 @@ class ReplayPrelude:
         if since is None:
             return None
         connection.start_buffering()
-        return self._replay_events(connection, filters, since)
+        return self._replay_or_close_connection(connection, filters, since)
+
+    async def _replay_or_close_connection(
+        self, connection: ClientConnection, filters: StreamFilters, since: datetime
+    ) -> None:
+        """Replay events when it is the member's turn; close the connection if too many of the member's replays wait."""
+        member_id = Listener.from_user_id(connection.user_id or "").member_id
+        if not self._scheduler.has_room(member_id):
+            connection.close(BROKEN, TOO_MANY_REPLAYS)
+            return
+        async with self._scheduler.occupy_slot(member_id):
+            with bind_acting_member(member_id):
+                await self._replay_events(connection, filters, since)
 
     async def _replay_events(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:
         from shared.wiring import services  # noqa: PLC0415  the settings are complete only now

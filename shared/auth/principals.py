@@ -133,13 +133,17 @@ ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", Non
 """Caller of a public operation."""
 
 acting_member: ContextVar[str] = ContextVar("acting_member", default="")
-"""Id of the team member whose request is processed; empty outside of a request and for public operations."""
+"""Id of the team member whose request or replay is processed; empty for other work and for public operations."""
 
 
 @contextmanager
-def bind_acting_member(caller: Principal) -> Iterator[None]:
-    """Context manager: set the caller as the acting member for the block; query limits apply to the acting member."""
-    token = acting_member.set(caller.member_id)
+def bind_acting_member(member_id: str) -> Iterator[None]:
+    """Context manager: set a team member as the acting member for the block; query limits apply to the acting member.
+
+    Args:
+        member_id: id of the member; empty for work that no member has requested.
+    """
+    token = acting_member.set(member_id)
     try:
         yield
     finally:

@@ -152,7 +152,7 @@ class RequestPipeline:
                 caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
-                with bind_acting_member(caller):
+                with bind_acting_member(caller.member_id):
                     reply = await self._handle_request_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")

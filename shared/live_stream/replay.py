@@ -9,12 +9,14 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
+from shared.auth.principals import bind_acting_member
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, ImpulseKey
 from shared.live_stream.ports import StreamSender
@@ -38,15 +40,23 @@ SKEW = timedelta(seconds=5)
 MAX_SECONDS = 200.0
 MAX_IMPULSES = 50_000
 CONCURRENT_REPLAYS = 8
-"""Maximum number of replays of one instance that read and send at a time; each sends its messages one by one."""
+"""Maximum number of replays of one process that read and send at a time; a principal leaves some of them to others."""
 
-MAX_WAITING = 32
-"""Maximum number of replays of one instance that read and send, or wait until they may."""
+MAX_REPLAYS_PER_PRINCIPAL = 32
+"""Maximum number of replays of a principal in one process that read and send, or wait until they may."""
+
+TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again when one of them has ended."
+"""Reason that a client receives if its stream is closed because of ``MAX_REPLAYS_PER_PRINCIPAL``."""
 
 MESSAGES_PER_CHECK = 500
 """Number of messages between two checks that the stream is still open."""
 
 _LOGGER = get_logger("live")
+
+
+def create_replay_scheduler() -> FairScheduler:
+    """Create the scheduler of all replays of one process, so that no principal occupies all of them."""
+    return FairScheduler(CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, leaves_slots_free=True)
 
 
 class IngestionProgress(Protocol):
@@ -198,15 +208,15 @@ class CatchUp:
         self._service = service
         self._seconds = max_seconds
         self._max_impulses = max_impulses
-        self._waiting = 0
-        self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
+        self._scheduler = create_replay_scheduler()
         self._runtime = runtime
 
-    async def replay_or_close_stream(self, connection_id: str, filters: StreamFilters) -> None:
+    async def replay_or_close_stream(self, connection_id: str, member_id: str, filters: StreamFilters) -> None:
         """Replay the messages that a stream's filters request; close the stream with a reason if the replay fails.
 
         Args:
             connection_id: id of the stream in Web PubSub.
+            member_id: id of the team member whose stream it is; empty if unknown.
             filters: filters of the stream; nothing is replayed without ``since``.
 
         Raises:
@@ -214,18 +224,21 @@ class CatchUp:
         """
         if filters.since is None or not connection_id:
             return
-        failure = await self._replay_and_describe_failure(connection_id, filters, filters.since)
+        failure = await self._replay_and_describe_failure(connection_id, member_id, filters, filters.since)
         if failure:
             _LOGGER.warning("replay failed; the stream is closed", extra=fields(reason=failure))
             await self._service.disconnect(connection_id, failure)
 
-    async def _replay_and_describe_failure(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
+    async def _replay_and_describe_failure(
+        self, connection_id: str, member_id: str, filters: StreamFilters, since: datetime
+    ) -> str:
         """Replay messages to a stream; return the reason for its listener if the replay fails, else an empty text."""
-        if self._waiting >= MAX_WAITING:
-            return "Too many concurrent replays; try again."
+        if not self._scheduler.has_room(member_id):
+            return TOO_MANY_REPLAYS
         try:
             async with asyncio.timeout(self._seconds):
-                await self._replay_impulses(connection_id, filters, since)
+                with bind_acting_member(member_id):
+                    await self._replay_impulses(connection_id, member_id, filters, since)
         except TimeoutError:
             return "The replay takes too long; request a shorter time range."
         except OverflowError:
@@ -238,9 +251,11 @@ class CatchUp:
             return "The replay failed."
         return ""
 
-    async def _replay_impulses(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
+    async def _replay_impulses(
+        self, connection_id: str, member_id: str, filters: StreamFilters, since: datetime
+    ) -> None:
         async with AsyncExitStack() as turn:
-            await turn.enter_async_context(self._wait_for_replay_slot())
+            await turn.enter_async_context(self._scheduler.occupy_slot(member_id))
             opened_at = self._runtime.now()
             lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
             catalog = await self._catalog()
@@ -256,21 +271,11 @@ class CatchUp:
             if pause > 0:
                 await turn.aclose()
                 await self._runtime.sleep(pause)
-                await turn.enter_async_context(self._wait_for_replay_slot())
+                await turn.enter_async_context(self._scheduler.occupy_slot(member_id))
             now = self._runtime.now()
             late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
             still_ahead = [read(max(since, now), latest)] if now < latest else []
             await self._try_send_messages(connection_id, [*still_ahead, earlier, late])
-
-    @asynccontextmanager
-    async def _wait_for_replay_slot(self) -> AsyncIterator[None]:
-        """Context manager: wait until this replay may read and send messages."""
-        self._waiting += 1
-        try:
-            async with self._turn:
-                yield
-        finally:
-            self._waiting -= 1
 
     async def _iterate_new_impulses(
         self, connection_lookups: Sequence[str], sent_impulses: SentImpulses, since: datetime, until: datetime

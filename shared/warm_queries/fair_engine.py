@@ -21,8 +21,8 @@ class FairEngine:
     """Query engine that runs a limited number of queries of each principal at once; further queries wait in order.
 
     All running queries share the processors of the engine. Without the limit, a principal with many slow queries would
-    use nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
-    query ends when its client disconnects, if the host can detect the disconnection.
+    use nearly all of the processor time. Queries that no principal has requested, such as those of alert rules, are not
+    limited. A query ends when its client disconnects, if the host can detect the disconnection.
 
     Args:
         engine: engine that executes the queries.

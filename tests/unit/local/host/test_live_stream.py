@@ -1,15 +1,21 @@
-"""Tests of live streams of the local host: the access key of the emulator, and the wait for the query table."""
+"""Tests of live streams of the local host: the emulator's access key, the wait for the query table, and replays."""
 
-from datetime import timedelta
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from emulators.web_pubsub.connection import ClientConnection
 from local.host.hub_access import HubAccess
-from local.host.live_stream import HubProgress, load_or_create_access_key
+from local.host.live_stream import HubProgress, ReplayPrelude, load_or_create_access_key
 from local.host.shutdown import ShutdownSignal
+from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
+from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, TOO_MANY_REPLAYS
+from shared.live_stream.service import Listener
 from shared.telemetry.models import IMPULSES_HUB, HubMessage
+from tests.emulators.web_pubsub.test_outbox import Pipe
 
 
 def test_an_access_key_is_created_once(tmp_path: Path) -> None:
@@ -47,4 +53,36 @@ async def test_a_replay_does_not_wait_for_an_engine_that_does_not_read_the_hub(
     reader.store_offset(IMPULSES_HUB, "adx", "0", 0)
     reader.close()
     assert await progress.is_hub_read_by_engine()
+    await hub.close()
+
+
+def open_stream(member: str, number: int = 0) -> ClientConnection:
+    """Return the connection of a member's stream, whose id is the member's id with a number."""
+    user_id = Listener(member, "t", datetime(2030, 1, 1, tzinfo=UTC)).user_id
+    return ClientConnection(f"{member}{number}", Pipe(), user_id=user_id, subprotocol=None, roles=())
+
+
+async def test_replays_of_a_member_leave_room_for_replays_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the replays can be of one member; further ones wait, and those above the limit are closed at once."""
+    started, gate = list[tuple[str, str]](), asyncio.Event()
+
+    async def record_and_wait(_: ReplayPrelude, connection: ClientConnection, *_filters: object) -> None:
+        started.append((connection.id, acting_member.get()))
+        await gate.wait()
+
+    monkeypatch.setattr(ReplayPrelude, "_replay_events", record_and_wait)
+    hub = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72))
+    prelude = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))
+    streams = [open_stream("many", number) for number in range(MAX_REPLAYS_PER_PRINCIPAL + 1)] + [open_stream("one")]
+    replays = [prelude(stream, {"windowSec": ["60"]}) for stream in streams]
+    tasks = [asyncio.create_task(replay) for replay in replays if replay is not None]
+    await asyncio.sleep(0)
+    assert started == [(f"many{number}", "many") for number in range(CONCURRENT_REPLAYS // 2)] + [("one0", "one")]
+    assert [stream.id for stream in streams if stream.close_reason] == [f"many{MAX_REPLAYS_PER_PRINCIPAL}"]
+    assert streams[MAX_REPLAYS_PER_PRINCIPAL].close_reason == TOO_MANY_REPLAYS
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert len(started) == MAX_REPLAYS_PER_PRINCIPAL + 1
     await hub.close()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.auth.principals import acting_member
 from shared.catalog.models import Policies, TelemetryPolicy
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
@@ -18,10 +19,11 @@ from shared.live_stream.history import History, StoredImpulse
 from shared.live_stream.replay import (
     CONCURRENT_REPLAYS,
     LAG_SECONDS,
-    MAX_WAITING,
+    MAX_REPLAYS_PER_PRINCIPAL,
     MESSAGES_PER_CHECK,
     REREAD_TIME,
     SKEW,
+    TOO_MANY_REPLAYS,
     CatchUp,
 )
 from tests.virtual_time import VirtualTime
@@ -94,6 +96,7 @@ class Table(History):
         self.add(names)
         self.add(late, stored=10)
         self.asked: list[tuple[datetime, datetime]] = []
+        self.readers: set[str] = set()
         self.error: Exception | None = None
 
     def add(self, names: Iterable[str], *, measured: float = -60, stored: float = -60) -> None:
@@ -109,6 +112,7 @@ class Table(History):
         if self.error:
             raise self.error
         self.asked.append((since, until))
+        self.readers.add(acting_member.get())
         stored = [(name, at) for name, at, stored_at in self.rows if stored_at <= self.time.now]
         yield [StoredImpulse(("a", name), at, name.encode()) for name, at in stored if since <= at < until]
 
@@ -131,7 +135,7 @@ def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
 async def test_late_impulses_are_replayed_once() -> None:
     """The second read of a replay adds only impulses that reached the table after the first read."""
     service, table = Service(), Table("1", "2", late=["3"])
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert (service.sent, service.closed) == ([b"1", b"2", b"3"], [])
     again = OPENED + timedelta(seconds=LAG_SECONDS)
     assert table.asked == [
@@ -148,7 +152,7 @@ async def test_messages_of_devices_with_fast_clocks_are_replayed() -> None:
     for number, ahead in enumerate([1, 60, 299]):
         table.add([f"stored {number}"], measured=ahead)
         table.add([f"late {number}"], measured=ahead, stored=10)
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     names = [name for name, _, _ in table.rows]
     assert sorted(text.decode() for text in service.sent) == sorted(names)
 
@@ -163,7 +167,7 @@ async def test_a_policy_without_fast_clocks_limits_a_replay_to_the_opening() -> 
         return Catalog(policies=policies)
 
     runtime = replace(table.time.runtime, sleep=table.sleep)
-    await CatchUp(get_strict_catalog, table, service, runtime=runtime).replay_or_close_stream("c", ASKED)
+    await CatchUp(get_strict_catalog, table, service, runtime=runtime).replay_or_close_stream("c", "ann", ASKED)
     assert service.sent == [b"on time"]
     assert all(begin < end for begin, end in table.asked)
 
@@ -174,7 +178,7 @@ async def test_a_long_replay_reads_late_messages_of_fast_clocks_before_its_remai
     service.time = table.time
     table.add(["late"], measured=60, stored=10)
     table.add(["live"], measured=22, stored=22)
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert service.sent == [b"1", b"2", b"late", b"3"]
 
 
@@ -183,7 +187,7 @@ async def test_the_second_read_of_a_replay_does_not_begin_before_since() -> None
     service, table = Service(), Table("1")
     since = OPENED - timedelta(seconds=30)
     await build_catch_up(table, service).replay_or_close_stream(
-        "c", StreamFilters.model_validate({"since": since.isoformat()})
+        "c", "ann", StreamFilters.model_validate({"since": since.isoformat()})
     )
     assert [begin for begin, _ in table.asked if begin < OPENED] == [since, since]
 
@@ -191,8 +195,8 @@ async def test_the_second_read_of_a_replay_does_not_begin_before_since() -> None
 async def test_without_since_or_connection_id_there_is_no_replay() -> None:
     """No query is executed for a stream without ``since`` or for an event without a connection id."""
     service, table = Service(), Table()
-    await build_catch_up(table, service).replay_or_close_stream("c", StreamFilters.model_validate({}))
-    await build_catch_up(table, service).replay_or_close_stream("", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", StreamFilters.model_validate({}))
+    await build_catch_up(table, service).replay_or_close_stream("", "ann", ASKED)
     assert (service.sent, table.asked) == ([], [])
 
 
@@ -200,7 +204,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
     """After a stream has closed, it gets no more messages, and the table is not read again."""
     service, table = Service(), Table(*(str(number) for number in range(3 * MESSAGES_PER_CHECK)), late=["late"])
     service.open_for = 1
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert len(service.sent) == MESSAGES_PER_CHECK
     assert (len(table.asked), service.closed) == (2, [])
 
@@ -208,7 +212,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
 async def test_replay_over_the_limit_closes_the_stream() -> None:
     """A replay that exceeds its limit closes the stream with the reason."""
     service, table = Service(), Table("1", "2", "3")
-    await build_catch_up(table, service, max_impulses=2).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service, max_impulses=2).replay_or_close_stream("c", "ann", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
 
@@ -217,7 +221,7 @@ async def test_replay_timeout_closes_the_stream() -> None:
     """A replay that exceeds its maximum duration closes the stream with the reason."""
     service, table = Service(), Table("1")
     service.gate.clear()
-    await build_catch_up(table, service, max_seconds=0.01).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service, max_seconds=0.01).replay_or_close_stream("c", "ann", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 
@@ -225,7 +229,7 @@ async def test_engine_error_closes_the_stream() -> None:
     """An error of the query engine closes the stream with its code and no other details."""
     service, table = Service(), Table()
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert service.closed == [("c", "The replay failed: QUERY_ENGINE_UNAVAILABLE.")]
 
 
@@ -233,7 +237,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
     """An unexpected error closes the stream, so that its client does not wait in vain."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert service.closed == [("c", "The replay failed.")]
 
 
@@ -242,44 +246,61 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
     service, table = Service(), Table("1", "2")
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
-    await build_catch_up(table, service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
     assert (service.sent, service.tries, service.closed) == ([b"2"], 4, [])
     service.failures = [busy] * 3
-    await build_catch_up(Table("1"), service).replay_or_close_stream("c", ASKED)
+    await build_catch_up(Table("1"), service).replay_or_close_stream("c", "ann", ASKED)
     assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
-async def test_concurrent_and_waiting_replays_are_limited() -> None:
-    """A limited number of replays run, and a limited number wait; further replays are rejected."""
-    service = Service()
-    table = Table("1")
-    service.gate.clear()
-    replaying = build_catch_up(table, service)
-    tasks = [
-        asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED)) for number in range(MAX_WAITING)
-    ]
+def start_replay(replaying: CatchUp, member: str, number: int | str = "") -> asyncio.Task[None]:
+    """Start the replay of a stream whose id is the member's id with a number."""
+    return asyncio.create_task(replaying.replay_or_close_stream(f"{member}{number}", member, ASKED))
+
+
+async def wait_until_sending(service: Service, count: int) -> None:
+    """Wait until this number of replays send a message at the same time."""
     async with asyncio.timeout(20):
-        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
+        while service.at_once < count:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)
-    await replaying.replay_or_close_stream("late", ASKED)
-    assert service.closed == [("late", "Too many concurrent replays; try again.")]
+
+
+async def test_concurrent_and_waiting_replays_of_a_principal_are_limited() -> None:
+    """Half of the replays can be of one principal, a limited number waits, and further ones are rejected."""
+    service = Service()
+    service.gate.clear()
+    replaying = build_catch_up(Table("1"), service)
+    tasks = [start_replay(replaying, "many", number) for number in range(MAX_REPLAYS_PER_PRINCIPAL)]
+    await wait_until_sending(service, CONCURRENT_REPLAYS // 2)
+    await start_replay(replaying, "many", "late")
+    assert service.closed == [("manylate", TOO_MANY_REPLAYS)]
+    tasks.append(start_replay(replaying, "one"))
+    await wait_until_sending(service, CONCURRENT_REPLAYS // 2 + 1)
+    assert service.most_at_once == CONCURRENT_REPLAYS // 2 + 1
     service.gate.set()
     await asyncio.gather(*tasks)
-    assert (len(service.sent), service.most_at_once) == (MAX_WAITING, CONCURRENT_REPLAYS)
-    await replaying.replay_or_close_stream("after", ASKED)
-    assert (len(service.sent), len(service.closed)) == (MAX_WAITING + 1, 1)
+    await start_replay(replaying, "many", "again")
+    assert (len(service.sent), len(service.closed)) == (MAX_REPLAYS_PER_PRINCIPAL + 2, 1)
+
+
+async def test_a_replay_counts_as_work_of_the_member_whose_stream_it_is() -> None:
+    """The query engine limits the queries of a replay together with the other queries of the stream's member."""
+    service, table = Service(), Table("1")
+    await build_catch_up(table, service).replay_or_close_stream("c", "ann", ASKED)
+    assert table.readers == {"ann"}
+    assert acting_member.get() == ""
 
 
 async def test_a_replay_that_waits_for_late_messages_delays_no_other_replay() -> None:
     """A replay that waits for late messages does not count as concurrent or waiting, so more replays can begin."""
     service, table, sleeps = Service(), Table("1"), asyncio.Event()
-    count = 2 * MAX_WAITING
+    count = 2 * MAX_REPLAYS_PER_PRINCIPAL
 
     async def wait_for_late_messages(_: float) -> None:
         await sleeps.wait()
 
     replaying = build_catch_up(table, service, runtime={"sleep": wait_for_late_messages})
-    tasks = [asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED)) for number in range(count)]
+    tasks = [start_replay(replaying, "ann", number) for number in range(count)]
     async with asyncio.timeout(20):
         while len(service.sent) + len(service.closed) < count:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)
@@ -294,13 +315,8 @@ async def test_a_long_replay_ends_before_waiting_replays_begin() -> None:
     service.time = table.time
     service.gate.clear()
     replaying = build_catch_up(table, service)
-    tasks = [
-        asyncio.create_task(replaying.replay_or_close_stream(f"c{number}", ASKED))
-        for number in range(2 * CONCURRENT_REPLAYS)
-    ]
-    async with asyncio.timeout(20):
-        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
-            await asyncio.sleep(0)
+    tasks = [start_replay(replaying, f"c{number}") for number in range(2 * CONCURRENT_REPLAYS)]
+    await wait_until_sending(service, CONCURRENT_REPLAYS)
     service.gate.set()
     await asyncio.gather(*tasks)
     first = service.receivers[: 3 * CONCURRENT_REPLAYS]

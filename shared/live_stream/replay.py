@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import blake2b
 from typing import Protocol
 
 from shared.auth.principals import bind_acting_member
@@ -51,6 +52,7 @@ TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again wh
 MESSAGES_PER_CHECK = 500
 """Number of messages between two checks that the stream is still open."""
 
+_DIGEST_BYTES = 16
 _LOGGER = get_logger("live")
 
 
@@ -154,13 +156,14 @@ class SentImpulses:
         self._limit = limit
         self._has_evicted = False
         self.count = 0
-        self._sent: OrderedDict[ImpulseKey, datetime] = OrderedDict()
+        self._sent: OrderedDict[bytes, datetime] = OrderedDict()
 
     def add_if_new(self, key: ImpulseKey, timestamp: datetime) -> bool:
         """Remember a telemetry message as sent; return False if it is already remembered."""
-        if key in self._sent:
+        digest = _compute_digest(key)
+        if digest in self._sent:
             return False
-        self._sent[key] = timestamp
+        self._sent[digest] = timestamp
         self.count += 1
         if len(self._sent) > self._limit:
             self._sent.popitem(last=False)
@@ -170,11 +173,16 @@ class SentImpulses:
     def has_impulse(self, impulse_json: bytes) -> bool:
         """Return whether a telemetry message, as JSON text, is remembered as sent."""
         impulse = parse_lossless_json(impulse_json)
-        return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
+        return _compute_digest((impulse["Metadata"]["ConnectionLookup"], impulse["ID"])) in self._sent
 
     def get_oldest_remembered_time(self, default: datetime) -> datetime:
         """Return the timestamp of the oldest remembered message; ``default`` if all sent messages are remembered."""
         return next(iter(self._sent.values())) if self._has_evicted else default
+
+
+def _compute_digest(key: ImpulseKey) -> bytes:
+    """Return a short digest of a message's key, because a stream remembers many keys, and message ids can be long."""
+    return blake2b("\n".join(key).encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).digest()
 
 
 class CatchUp:

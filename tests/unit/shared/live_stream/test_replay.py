@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.live_stream.history import History
-from shared.live_stream.replay import Replay
+from shared.live_stream.replay import Replay, SentImpulses
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -166,3 +167,16 @@ async def test_no_query_is_executed_without_selected_connections() -> None:
     await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, [], START)
     assert len(simulation.script) == 1
     assert simulation.held is None
+
+
+def test_a_remembered_message_takes_little_memory_also_with_a_long_id() -> None:
+    """A replay remembers each sent message in less than 500 bytes, also if message ids have thousands of characters."""
+    sent = SentImpulses(1_000)
+    tracemalloc.start()
+    for number in range(1_000):
+        assert sent.add_if_new(("a", f"{number}{'x' * 5_000}"), START + timedelta(seconds=number))
+    remembered, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert remembered < 500 * 1_000
+    assert sent.has_impulse(b'{"ID": "7%b", "Metadata": {"ConnectionLookup": "a"}}' % (b"x" * 5_000))
+    assert not sent.has_impulse(b'{"ID": "7%b", "Metadata": {"ConnectionLookup": "b"}}' % (b"x" * 5_000))

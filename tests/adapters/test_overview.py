@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import CosmosServer
+from shared.backends.azure import cosmos_overview
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import STATUS_ID, build_pending_amendments_item, compute_partition_key
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
+from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.embedded import provenance_overview
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
@@ -462,7 +464,43 @@ async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverv
     assert (await summarize_chain(adapter, chains[1])).records == 1
 
 
-async def test_foreign_items_neither_break_a_chain_nor_stop_the_index(tmp_path: Path) -> None:
+async def test_a_page_of_broken_chains_reads_no_other_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of broken chains reads only the items of its own chains, and a limited number of them at a time."""
+    read, reading, at_once = list[str](), 0, list[int]()
+    broken = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
+
+    async def record_items(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
+        async for item in query_items(*arguments, **options):
+            read.append(item["scope"])
+            yield item
+
+    async with open_cosmos(tmp_path) as adapter:
+        store = cast("CosmosChainStore", adapter.store)
+        find_newest_head = store.find_newest_head
+
+        async def record_reads_at_once(chain: ChainKey) -> Any:
+            nonlocal reading
+            reading += 1
+            at_once.append(reading)
+            head = await find_newest_head(chain)
+            reading -= 1
+            return head
+
+        chains = [ChainKey(Target.DOMAIN_EVENTS, scope) for scope in "abcdef"]
+        for chain in chains:
+            await append_records(store, chain, build_event())
+            await adapter.overview.save_verdict(chain, broken, broken.verified_at)
+        monkeypatch.setattr(store, "find_newest_head", record_reads_at_once)
+        monkeypatch.setattr(cosmos_overview, "query_items", record_items)
+        monkeypatch.setattr(cosmos_overview, "READS_AT_ONCE", 2)
+        page = await adapter.overview.list_chains(chains[0].target, chains[0], 3, broken_only=True)
+    assert [(summary.chain, summary.records) for summary in page] == [(chain, 1) for chain in chains[1:4]]
+    assert read == ["b", "c", "d"]
+    assert (len(at_once), max(at_once)) == (3, 2)
+
+
+async def test_foreign_items_neither
+_break_a_chain_nor_stop_the_index(tmp_path: Path) -> None:
     """An item that a writer to Cosmos DB adds marks no chain as broken; an index item with any id can be removed."""
     async with open_cosmos(tmp_path) as adapter:
         overview = cast("CosmosChainOverview", adapter.overview)

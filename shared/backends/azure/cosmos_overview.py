@@ -7,7 +7,7 @@ and the last verification, so that storing these values never delays an append.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from itertools import groupby
+from itertools import batched, groupby
 from typing import Final, NamedTuple
 
 from azure.core.exceptions import AzureError
@@ -200,17 +200,25 @@ class CosmosChainOverview:
 
     async def _list_broken_chains(self, target: Target, after_scope: str | None, limit: int) -> list[ChainSummary]:
         text = _BROKEN.format(comparison=">=" if after_scope is None else ">")
-        found: list[ChainSummary] = []
-        for status in await self._query_items_until(target, text, {"@after": after_scope or ""}, lambda _: False):
+        statuses: dict[ChainKey, Item] = {}
+
+        def add_status_and_check_if_page_is_full(status: Item) -> bool:
             chain = ChainKey(target, status["scope"])
             if status["chain"] == items.compute_partition_key(chain, 1):
-                head = await self._store.find_newest_head(chain)
-                found.append(
-                    _build_summary_without_head(chain, status) if head is None else _build_summary(chain, head, status)
-                )
-            if len(found) >= limit:
-                break
+                statuses[chain] = status
+            return len(statuses) >= limit
+
+        await self._query_items_until(target, text, {"@after": after_scope or ""}, add_status_and_check_if_page_is_full)
+        found: list[ChainSummary] = []
+        for batch in batched(statuses.items(), READS_AT_ONCE, strict=False):
+            found += await asyncio.gather(*(self._summarize_broken_chain(chain, status) for chain, status in batch))
         return found
+
+    async def _summarize_broken_chain(self, chain: ChainKey, status_item: Item) -> ChainSummary:
+        head = await self._store.find_newest_head(chain)
+        if head is None:
+            return _build_summary_without_head(chain, status_item)
+        return _build_summary(chain, head, status_item)
 
     async def _read_items_of_next_chains(self, target: Target, after_scope: str | None, limit: int) -> _ChainItems:
         """Read the items of the next chains, at most ``limit`` chains."""

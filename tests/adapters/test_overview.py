@@ -499,8 +499,7 @@ async def test_a_page_of_broken_chains_reads_no_other_chains(tmp_path: Path, mon
     assert (len(at_once), max(at_once)) == (3, 2)
 
 
-async def test_foreign_items_neither
-_break_a_chain_nor_stop_the_index(tmp_path: Path) -> None:
+async def test_foreign_items_neither_break_a_chain_nor_stop_the_index(tmp_path: Path) -> None:
     """An item that a writer to Cosmos DB adds marks no chain as broken; an index item with any id can be removed."""
     async with open_cosmos(tmp_path) as adapter:
         overview = cast("CosmosChainOverview", adapter.overview)

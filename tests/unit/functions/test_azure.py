@@ -15,6 +15,7 @@ from emulators.web_pubsub.settings import HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from functions.http_blueprint import get_pipeline
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
+from shared.auth.principals import acting_member
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.live_stream.history import History
@@ -160,16 +161,17 @@ async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
 async def test_a_client_receives_replayed_late_and_live_messages(
     start_instance: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
 ) -> None:
-    """A client receives replayed messages, messages that are stored late, and live messages."""
+    """A client receives replayed messages, as work of its member, messages that are stored late, and live messages."""
     key = await asyncio.to_thread(apply_sample_document, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
     async with run_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         azure_deployment.message_service = service.url
         app = start_instance()
-        second_read = asyncio.Event()
+        second_read, acting_members = asyncio.Event(), list[str]()
 
         async def wait_for_second_read(_: float) -> None:
+            acting_members.append(acting_member.get())
             await second_read.wait()
 
         app.services.live_stream.catch_up = CatchUp(
@@ -186,6 +188,7 @@ async def test_a_client_receives_replayed_late_and_live_messages(
             await _ingest_messages(app, token, "m-3")
             second_read.set()
             assert await _receive_message_id(stream) == "m-3"
+            assert acting_members == [EDITOR]
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
             await app.services.live_stream.publisher.publish_events(
                 [HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")]

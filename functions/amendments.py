@@ -26,13 +26,7 @@ from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, Body, RejectionBody, RequiredScopeKey, SentSignature
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey
-from shared.provenance.queries import (
-    DEFAULT_LIMIT,
-    AmendmentFilters,
-    list_amendment_ids,
-    query_amendments,
-    query_entity_amendments,
-)
+from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, list_amendment_ids, query_entity_amendments
 from shared.provenance.report_header import ChainEvidence, ReportHeader
 from shared.provenance.selection import BODY_SCOPE_FIELD, QUERY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.provenance.signatures import DecisionSigner
@@ -225,13 +219,11 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         window=parser.parse_range_filters(query),
     )
     with cancel_at_disconnect():
-        answer = await query_amendments(
-            services().provenance.chain_store,
+        answer = await services().provenance.overview.query_amendments(
             chain,
             filters,
             limit=parser.parse_number("limit", query.limit, minimum=1, default=DEFAULT_LIMIT),
             offset=parser.parse_number("offset", query.offset, minimum=0, default=0),
-            runtime=services().runtime,
         )
     return await build_record_list_reply(chain, answer, parser)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
+from shared.provenance.amendments import AmendmentState
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.decisions import has_metadata_matching_content, map_indexed_decisions_by_amendment
 from shared.provenance.hash_rule import format_record_id, is_record_time
@@ -18,7 +19,13 @@ from shared.provenance.overview_ports import (
     is_pending_amendment,
 )
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target
-from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_query_result
+from shared.provenance.queries import (
+    MAX_BODY_BYTES,
+    AmendmentFilters,
+    AuditQueryResult,
+    build_query_result,
+    query_amendments,
+)
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DEFAULT_LIMIT: Final = 100
@@ -130,6 +137,23 @@ class AuditOverview:
         has_more = len(found) > len(page) or more
         result = await build_query_result(records, len(found), has_more=has_more, runtime=self._runtime)
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
+
+    async def query_amendments(
+        self, chain: ChainKey, amendment_filters: AmendmentFilters, *, limit: int, offset: int
+    ) -> AuditQueryResult:
+        """Return the amendments and decisions of a scope that match filters, newest first.
+
+        Arguments: see :func:`~shared.provenance.queries.query_amendments`.
+
+        Raises:
+            WorkspaceError: for the status pending UNAVAILABLE, as :meth:`list_pending_amendments`; UNAVAILABLE if the
+                store does not respond.
+        """
+        if amendment_filters.status is AmendmentState.PENDING:
+            await self._ensure_complete_counts()
+        return await query_amendments(
+            self._store, self._index, chain, amendment_filters, limit=limit, offset=offset, runtime=self._runtime
+        )
 
     async def complete_and_count_uncounted_chains(self) -> int:
         """Count the records of chains that an earlier version of the service wrote.

@@ -180,6 +180,18 @@ class ChainOverview(Protocol):
         """
         ...
 
+    async def list_pending_sequences(self, chain: ChainKey, before_sequence: int, limit: int) -> Sequence[int]:
+        """Return the sequence numbers of a scope's entries in the index of pending amendments, newest first.
+
+        Each pending amendment of a counted chain has an entry. Some amendments with an entry are already decided.
+
+        Args:
+            chain: key of the scope's chain of amendments.
+            before_sequence: return only sequence numbers below this one.
+            limit: maximum number of sequence numbers.
+        """
+        ...
+
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Remove these entries, whose amendments are decided, from the index."""
         ...

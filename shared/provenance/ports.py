@@ -132,6 +132,7 @@ class Filters:
         end: latest ``Timestamp``, inclusive; empty for no limit. Timestamps never decrease along a chain.
         from_sequence: lowest sequence number, inclusive; None for no limit.
         to_sequence: highest sequence number, inclusive; None for no limit.
+        sequences: 1 to 1,000 sequence numbers, of which a record must have one; None for no limit.
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +141,7 @@ class Filters:
     end: str = ""
     from_sequence: int | None = None
     to_sequence: int | None = None
+    sequences: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

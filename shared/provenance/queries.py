@@ -8,6 +8,7 @@ from shared.interpreter import pause_garbage_collection
 from shared.provenance.amendments import AmendmentState, get_amendment_id
 from shared.provenance.decisions import map_indexed_decisions_by_amendment, read_decided_amendment_id
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
+from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.records import build_damaged_record_placeholder, record_to_json, try_normalise_record
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -259,6 +260,7 @@ class AmendmentFilters:
 
 async def query_amendments(
     store: ChainStore,
+    overview: ChainOverview,
     chain: ChainKey,
     amendment_filters: AmendmentFilters,
     *,
@@ -268,14 +270,22 @@ async def query_amendments(
 ) -> AuditQueryResult:
     """Return amendments and decisions that match ``amendment_filters``, newest first.
 
-    The other arguments are those of :func:`query_records`.
+    Args:
+        store: store of the chain.
+        overview: store of the index of pending amendments. For the status pending, only amendments in this index are
+            read, so the records of the chain must be counted.
+        chain: key of the scope's chain of amendments.
+        amendment_filters: conditions on the amendments and decisions.
+        limit: maximum number of records, clamped to :data:`MAX_LIMIT`.
+        offset: number of matching records to skip.
+        runtime: source of worker threads.
     """
     if amendment_filters.status is not AmendmentState.PENDING:
         return await query_records(
             store, chain, amendment_filters.to_filters(), limit=limit, offset=offset, runtime=runtime
         )
     return await _query_pending_amendments(
-        store, chain, amendment_filters.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime
+        store, overview, chain, amendment_filters.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime
     )
 
 
@@ -325,13 +335,35 @@ async def _add_missed_decisions(
     )
 
 
+async def _iterate_pages_of_indexed_amendments(
+    store: ChainStore, overview: ChainOverview, chain: ChainKey, filters: Filters, max_records: int
+) -> AsyncIterator[ReadPage]:
+    """Yield pages of those matching records that have an entry in the index of pending amendments, newest first."""
+    lowest = filters.from_sequence or 1
+    highest = LAST_SEQUENCE if filters.to_sequence is None else min(max(filters.to_sequence, 0), LAST_SEQUENCE)
+    while sequences := await overview.list_pending_sequences(chain, highest + 1, _PAGE_RECORDS):
+        selected = replace(filters, sequences=tuple(sequences))
+        async for page in iterate_record_pages(store, chain, selected, newest_first=True, max_records=max_records):
+            yield page
+        highest = sequences[-1] - 1
+        if highest < lowest or len(sequences) < _PAGE_RECORDS:
+            return
+
+
 async def _query_pending_amendments(
-    store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int, *, runtime: Runtime
+    store: ChainStore,
+    overview: ChainOverview,
+    chain: ChainKey,
+    filters: Filters,
+    limit: int,
+    offset: int,
+    *,
+    runtime: Runtime,
 ) -> AuditQueryResult:
     undecided: list[ChainRecord] = []
     scanned = skipped = size = 0
-    async for page, read, _ in iterate_record_pages(
-        store, chain, filters, newest_first=True, max_records=max(limit, DEFAULT_LIMIT)
+    async for page, read, _ in _iterate_pages_of_indexed_amendments(
+        store, overview, chain, filters, max(limit, DEFAULT_LIMIT)
     ):
         scanned += read
         decided = await map_indexed_decisions_by_amendment(

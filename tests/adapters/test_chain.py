@@ -241,6 +241,8 @@ FILTERS = [
     (Filters(start="2027", end="2026"), []),
     (Filters(absent=("ReasonCategory",), equal={"EntityID": "2"}), [8, 5, 2]),
     (Filters(absent=("ActionType",)), []),
+    (Filters(sequences=(2, 99, 5, 9)), [9, 5, 2]),
+    (Filters(sequences=(1, 4, 5, 7), equal={"EntityID": "1"}, from_sequence=2, to_sequence=6), [4]),
 ]
 
 

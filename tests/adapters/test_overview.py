@@ -22,11 +22,13 @@ from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.embedded import provenance_overview
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.provenance.amendments import AmendmentState
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.overview import AuditOverview
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target, Tip, TipMovedError
+from shared.provenance.queries import AmendmentFilters
 from shared.provenance.records import build_event_draft, build_record_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
@@ -265,6 +267,33 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
     assert (await summarize_chain(adapter, OTHER)).pending == 0
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 3
+
+
+async def test_pending_amendments_of_a_scope_are_listed_newest_first(adapter: OpenedOverview) -> None:
+    """The index lists the sequence numbers of one scope's pending amendments in descending order, in pages."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(adapter.store, OTHER, build_amendment(), second=2)
+    await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), second=4)
+    # Counting adds this entry of the last Cosmos DB segment to the first one.
+    await adapter.add_entry(AMENDMENTS, 6, "2026-01-05T08:00:05.000000Z")
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), second=5)
+    pages: list[list[int]] = []
+    while page := await adapter.overview.list_pending_sequences(AMENDMENTS, pages[-1][-1] if pages else 10, 2):
+        pages.append(list(page))
+    assert pages == [[6, 5], [4, 2], [1]]
+    assert await adapter.overview.list_pending_sequences(ChainKey(Target.DOMAIN_AMENDMENTS, "new"), 10, 2) == []
+
+
+async def test_amendments_of_an_uncounted_chain_are_counted_before_a_query(adapter: OpenedOverview) -> None:
+    """A query for the pending amendments of a scope first counts records that an earlier version wrote."""
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(adapter.store, AMENDMENTS, build_decision(1), second=2)
+    await adapter.forget_counts(AMENDMENTS)
+    overview = AuditOverview(adapter.overview, adapter.store, cast("Checkpoints", None))
+    filters = AmendmentFilters(status=AmendmentState.PENDING)
+    answer = await overview.query_amendments(AMENDMENTS, filters, limit=10, offset=0)
+    assert [record.sequence for record in answer.records] == [2]
 
 
 async def test_a_new_amendment_replaces_the_entry_of_a_removed_one(adapter: OpenedOverview) -> None:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import batched, groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from azure.core.exceptions import AzureError
 
@@ -52,6 +52,7 @@ _BROKEN: Final = (
 )
 _UNCOUNTED: Final = "SELECT * FROM c WHERE c.id = 'head' AND (NOT IS_DEFINED(c.counts['from']) OR c.counts['from'] > 0)"
 _PENDING: Final = "SELECT * FROM c WHERE c.pendingAt >= @from ORDER BY c.pendingAt"
+_PENDING_OF_SEGMENT: Final = "SELECT c.sequences FROM c WHERE c.id BETWEEN @first AND @last ORDER BY c.id DESC"
 
 
 class _SortKey(NamedTuple):
@@ -154,6 +155,14 @@ class CosmosChainOverview:
         page = [entries[place] for place in sorted(entries, key=_to_sort_key)[:limit]]
         return await self._add_records_to_entries(page, max_bytes) if with_records else page
 
+    async def list_pending_sequences(self, chain: ChainKey, before_sequence: int, limit: int) -> Sequence[int]:
+        head = await self._store.find_newest_head(chain)
+        found: set[int] = set()
+        # The first segment also has the entries of complete_record_count, whose amendments are in any segment.
+        for segment in range(1, 1 + (head.segment if head else 1)):
+            found |= await self._list_pending_sequences_of_segment(chain, segment, before_sequence, limit)
+        return sorted(found, reverse=True)[:limit]
+
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         removed: dict[tuple[ChainKey, str], int] = {}
         for entry in entries:
@@ -232,10 +241,46 @@ class CosmosChainOverview:
         rows = await self._query_items_until(target, text, {"@after": after_scope or ""}, is_item_beyond_limit)
         return _ChainItems(rows, len(scopes) > limit)
 
+    async def _list_pending_sequences_of_segment(
+        self, chain: ChainKey, segment_number: int, before_sequence: int, limit: int
+    ) -> set[int]:
+        """Return the highest sequence numbers below ``before_sequence`` in a segment's items of the index.
+
+        The result has more than ``limit`` sequence numbers if the last item contains several.
+        """
+        found: set[int] = set()
+
+        def add_sequences_and_check_if_full(item: Item) -> bool:
+            # The id of an item contains its lowest sequence number, so the following items have lower ones.
+            if len(found) >= limit:
+                return True
+            found.update(number for number in _pending_sequences_from_item(item) if number < before_sequence)
+            return False
+
+        last = f"{items.PENDING_ID}{format_record_id(before_sequence - 1)}"
+        await self._query_items_until(
+            chain.target,
+            _PENDING_OF_SEGMENT,
+            {"@first": items.PENDING_ID, "@last": last},
+            add_sequences_and_check_if_full,
+            partition_key=items.compute_partition_key(chain, segment_number),
+        )
+        return found
+
     async def _query_items_until(
-        self, target: Target, sql: str, values: Mapping[str, object], must_stop_at: Callable[[Item], bool]
+        self,
+        target: Target,
+        sql: str,
+        values: Mapping[str, object],
+        must_stop_at: Callable[[Item], bool],
+        *,
+        partition_key: str | None = None,
     ) -> list[Item]:
-        """Run a query over all partitions; return its items up to the one at which it must stop, without that item."""
+        """Run a query over one partition, or over all partitions if ``partition_key`` is None.
+
+        Return its items up to the one at which it must stop, without that item.
+        """
+        options: dict[str, Any] = {} if partition_key is None else {"partition_key": partition_key}
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:
@@ -243,7 +288,12 @@ class CosmosChainOverview:
             try:
                 container = await self._account.open_container(target)
                 rows = query_items(
-                    container, sql, parameters=parameters, max_item_count=_PAGE, response_hook=usage.record_reply
+                    container,
+                    sql,
+                    parameters=parameters,
+                    max_item_count=_PAGE,
+                    response_hook=usage.record_reply,
+                    **options,
                 )
                 async with aclosing(rows):
                     async for item in rows:
@@ -378,13 +428,20 @@ def _to_sort_key(place: PendingPlace) -> _SortKey:
 
 def _pending_entries_from_item(item: Item) -> list[PendingEntry]:
     """Return the entries of an item of the index of pending amendments; invalid properties count as missing."""
-    partition, numbers = item.get("chain"), item.get("sequences")
-    if not isinstance(partition, str) or not isinstance(numbers, list):
+    partition, sequences = item.get("chain"), _pending_sequences_from_item(item)
+    if not isinstance(partition, str):
         return []
-    sequences = [number for number in numbers if type(number) is int and 0 < number <= items.LAST_SEQUENCE]
     token = f"{partition}|{item['id']}|{len(sequences)}"
     scope = str(item.get("scopeKey", ""))
     return [PendingEntry(PendingPlace(item["pendingAt"], scope, sequence), None, token) for sequence in sequences]
+
+
+def _pending_sequences_from_item(item: Item) -> list[int]:
+    """Return the sequence numbers in an item of the index of pending amendments; invalid ones count as missing."""
+    numbers = item.get("sequences")
+    if not isinstance(numbers, list):
+        return []
+    return [number for number in numbers if type(number) is int and 0 < number <= items.LAST_SEQUENCE]
 
 
 def _summary_from_items_if_valid(target: Target, chain_items: Sequence[Item]) -> ChainSummary | None:

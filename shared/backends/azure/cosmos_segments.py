@@ -200,6 +200,11 @@ def query_from_filters(
             parameters.append((name, value))
     low = 1 if filters.from_sequence is None else max(1, min(filters.from_sequence, LAST_SEQUENCE + 1))
     high = LAST_SEQUENCE if filters.to_sequence is None else max(0, min(filters.to_sequence, LAST_SEQUENCE))
+    if filters.sequences is not None:
+        names = [f"@s{number}" for number in range(len(filters.sequences))]
+        conditions.append(f"c.id IN ({', '.join(names)})")
+        parameters += zip(names, map(format_record_id, filters.sequences), strict=True)
+        low, high = max(low, min(filters.sequences)), min(high, max(filters.sequences))
     return RecordQuery(low, high, tuple(conditions), tuple(parameters), descending=descending, page=page_size)
 
 

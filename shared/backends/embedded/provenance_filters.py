@@ -3,6 +3,7 @@
 This module is separate from ``provenance`` because it only builds SQL text and opens no file.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -102,6 +103,9 @@ def _build_sql_condition(
     if is_amendment_chain and "EntityID" in filters.equal:
         conditions.append(IS_AMENDMENT)
     conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]
+    if filters.sequences is not None:
+        conditions.append("sequence IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(filters.sequences))
     for bound, operator in ((filters.start, ">="), (filters.end, "<=")):
         if bound:
             conditions.append(f"timestamp {operator} ?")

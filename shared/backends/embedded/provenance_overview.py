@@ -59,6 +59,10 @@ DELETE FROM pending_amendments WHERE chain = ?
   AND EXISTS (SELECT 1 FROM records AS decision WHERE decision.chain = pending_amendments.chain
     AND decision.amendment_id = printf('%012d', pending_amendments.sequence))
 """
+_PENDING_OF_CHAIN: Final = (
+    "SELECT sequence FROM pending_amendments WHERE chain = ? AND sequence < ? AND typeof(sequence) = 'integer' "
+    "ORDER BY sequence DESC LIMIT ?"
+)
 _SAVE_COUNT: Final = (
     "UPDATE chain_summaries SET counted_to = :to, "
     "pending = (SELECT count(*) FROM pending_amendments WHERE chain = :chain) WHERE chain = :chain"
@@ -162,6 +166,13 @@ class SqliteChainOverview:
             return _add_records_to_entries(connection, entries, max_bytes) if with_records else entries
 
         return await self._run_read(select_entries)
+
+    async def list_pending_sequences(self, chain: ChainKey, before_sequence: int, limit: int) -> Sequence[int]:
+        def select_sequences(connection: sqlite3.Connection) -> list[int]:
+            number = get_chain_number_or_zero(connection, chain)
+            return [row[0] for row in connection.execute(_PENDING_OF_CHAIN, (number, before_sequence, limit))]
+
+        return await self._run_read(select_sequences)
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         places = [entry.place for entry in entries]

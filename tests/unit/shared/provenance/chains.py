@@ -10,6 +10,7 @@ from typing import Any
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import SqliteChainStore
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.backends.embedded.provenance_verifier import request_from_json_line, request_to_json_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
@@ -69,6 +70,7 @@ class Ledger:
     Attributes:
         folder: folder of the file.
         store: store of the chains.
+        overview: summaries of the chains and index of pending amendments.
         events: appends events.
         checkpoints: signs checkpoints.
         verifier: verifies chains, including their checkpoints.
@@ -76,6 +78,7 @@ class Ledger:
 
     folder: Path
     store: ParallelChainStore
+    overview: SqliteChainOverview
     events: EventLog
     checkpoints: Checkpoints
     verifier: ChainVerifier
@@ -103,6 +106,7 @@ class Ledger:
 async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
     """Open the chains of a folder; close them after the block."""
     store = ParallelChainStore(folder / "provenance.sqlite")
+    overview = SqliteChainOverview(folder / "provenance.sqlite")
     log = ChainLog(store, get_workspace_id)
     notes = FileCheckpointStore(folder / "checkpoints")
     signer = FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
@@ -111,11 +115,13 @@ async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL
         yield Ledger(
             folder,
             store,
+            overview,
             EventLog(log),
             checkpoints,
             ChainVerifier(store, get_workspace_id, checkpoints, parallel=parallel),
         )
     finally:
+        await overview.close()
         await log.close()
 
 

@@ -12,7 +12,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance import queries
 from shared.provenance.amendments import AmendmentPolicy, Amendments, AmendmentState
 from shared.provenance.models import AmendmentBody, EventBody
-from shared.provenance.ports import ChainRecord
+from shared.provenance.ports import ChainRecord, Filters
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
 from shared.provenance.selection import resolve_amendments_chain
 from tests.unit.shared.provenance.chains import Ledger, open_ledger
@@ -169,7 +169,8 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
     await amendments.create(CHAIN, "ann", build_body(), LAX)
 
     async def list_sequences(limit: int = 100, offset: int = 0, **wanted: Any) -> tuple[list[int], bool]:
-        answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters(**wanted), limit=limit, offset=offset)
+        filters = AmendmentFilters(**wanted)
+        answer = await query_amendments(ledger.store, ledger.overview, CHAIN, filters, limit=limit, offset=offset)
         assert answer.scanned >= len(answer.records)
         return [record.sequence for record in answer.records], answer.has_more
 
@@ -185,6 +186,28 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
     assert await list_sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
 
 
+async def test_a_query_for_pending_amendments_reads_no_decided_amendment(
+    amendments: Amendments, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query for pending amendments reads only those in the index of pending amendments, in pages (here of 2)."""
+    monkeypatch.setattr(queries, "_PAGE_RECORDS", 2)
+    for number in range(9):
+        await amendments.create(CHAIN, "ann", build_body(EntityID=f"S-{number % 2}"), STRICT)
+    for number in (2, 4, 6, 8):
+        await amendments.approve(CHAIN, f"{number:012d}", "bob")
+
+    async def count_scanned(**wanted: Any) -> tuple[list[int], int]:
+        filters = AmendmentFilters(status=AmendmentState.PENDING, **wanted)
+        answer = await query_amendments(ledger.store, ledger.overview, CHAIN, filters)
+        return [record.sequence for record in answer.records], answer.scanned
+
+    assert await count_scanned() == ([9, 7, 5, 3, 1], 5)
+    assert await count_scanned(entity_id="S-1") == ([], 0)
+    assert await count_scanned(window=Filters(from_sequence=4, to_sequence=7)) == ([7, 5], 2)
+    assert await count_scanned(window=Filters(from_sequence=-1, to_sequence=10**20)) == ([9, 7, 5, 3, 1], 5)
+    assert await count_scanned(window=Filters(to_sequence=-(10**20))) == ([], 0)
+
+
 @pytest.mark.parametrize("status", [None, AmendmentState.PENDING, AmendmentState.APPROVED])
 async def test_a_query_for_amendments_is_reduced_to_the_maximum(
     amendments: Amendments, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, status: AmendmentState | None
@@ -195,7 +218,8 @@ async def test_a_query_for_amendments_is_reduced_to_the_maximum(
     for expected in ((1, False), (2, False), (2, True)):
         await amendments.create(CHAIN, "ann", build_body(), policy)
         for limit in (2, 3, 10**30):
-            answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters(status=status), limit=limit)
+            filters = AmendmentFilters(status=status)
+            answer = await query_amendments(ledger.store, ledger.overview, CHAIN, filters, limit=limit)
             assert (len(answer.records), answer.has_more) == expected
 
 

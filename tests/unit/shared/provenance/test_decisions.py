@@ -91,9 +91,10 @@ async def test_a_query_without_filters_returns_every_record(ledger: Ledger, colu
     """A record with an edited filter field is missing only from queries that filter by this field."""
     for sequence in (1, 3):
         edit_record(ledger, f"{column} = NULL", sequence)
-    answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters())
+    answer = await query_amendments(ledger.store, ledger.overview, CHAIN, AmendmentFilters())
     assert [record.sequence for record in answer.records] == [3, 2, 1]
-    pending = await query_amendments(ledger.store, CHAIN, AmendmentFilters(status=AmendmentState.PENDING))
+    wanted = AmendmentFilters(status=AmendmentState.PENDING)
+    pending = await query_amendments(ledger.store, ledger.overview, CHAIN, wanted)
     assert [record.sequence for record in pending.records] == [2]
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == ([2] if column == "entity_id" else [1, 2, 3])

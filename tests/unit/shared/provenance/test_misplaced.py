@@ -125,9 +125,11 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
     ledger.tamper(copy_first_record_to(place, AMENDMENTS, status="'approved'", amendment_id=f"'{format_record_id(1)}'"))
-    pending = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.PENDING))
+    wanted = AmendmentFilters(status=AmendmentState.PENDING)
+    pending = await query_amendments(ledger.store, ledger.overview, AMENDMENTS, wanted)
     assert [record.sequence for record in pending.records] == [2, 1]
-    approved = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.APPROVED))
+    wanted = AmendmentFilters(status=AmendmentState.APPROVED)
+    approved = await query_amendments(ledger.store, ledger.overview, AMENDMENTS, wanted)
     assert approved.records == []
     assert not (await ledger.verify(AMENDMENTS)).chain_valid
     with pytest.raises(WorkspaceError) as refusal:

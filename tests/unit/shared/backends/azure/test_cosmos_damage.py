@@ -16,7 +16,7 @@ from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainRecord, Filters, LookupField
-from shared.provenance.queries import AmendmentFilters, query_amendments, query_records
+from shared.provenance.queries import query_records
 from shared.provenance.records import build_event_draft, seal_record
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
@@ -205,6 +205,6 @@ async def test_a_decision_without_filter_fields_is_still_counted(server: CosmosS
         ] == "AMENDMENT_NOT_PENDING"
         told = await find_decisions(store, CORRECTIONS, [format_record_id(1), format_record_id(2)])
         assert (sorted(told.by_amendment), told.is_complete) == ([format_record_id(1)], True)
-        answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
+        answer = await query_records(store, CORRECTIONS, Filters())
         assert [record.sequence for record in answer.records] == [3, 2, 1]
         await amendments.approve(CORRECTIONS, format_record_id(2), "bob")

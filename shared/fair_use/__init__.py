@@ -1,1 +1,1 @@
-"""Fair use by principals: quotas of live streams, unfinished jobs and stored bytes, and turns for long work."""
+"""Fair use by principals: quotas of streams, jobs and stored bytes, turns for long work, and limits of tasks at once."""

@@ -1,20 +1,15 @@
 """Wrapper of a KQL query engine that limits the concurrent queries of each principal (user or service)."""
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
 from shared.auth.principals import acting_member
-from shared.errors import Kind, WorkspaceError
+from shared.fair_use.principal_slots import PrincipalSlots
 from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.warm_queries.instrumented_engine import ClosableEngine
 from shared.warm_queries.ports import EngineQuery, EngineResult
 
 RESPONSE_SECONDS: Final = 210
 """Maximum time in seconds for the wait and the query together: the platform ends a request after 230 s."""
-_RETRY_AFTER_SECONDS: Final = 5
 
 
 class FairEngine:
@@ -31,9 +26,11 @@ class FairEngine:
 
     def __init__(self, engine: ClosableEngine, per_principal: int) -> None:
         self._engine = engine
-        self._per_principal = per_principal
-        self._places: dict[str, asyncio.Semaphore] = {}
-        self._active: Counter[str] = Counter()
+        detail = (
+            f"The query engine runs {per_principal} queries of a principal at once, and your earlier queries did not "
+            "end in time; retry later."
+        )
+        self._slots = PrincipalSlots(per_principal, detail)
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Execute a query as soon as fewer than the allowed number of the principal's queries are running.
@@ -46,7 +43,8 @@ class FairEngine:
         with cancel_at_disconnect():
             if not member:
                 return await self._engine.execute(query)
-            async with self._occupy_query_slot(member, query.timeout_seconds):
+            wait_seconds = max(0, min(query.timeout_seconds, RESPONSE_SECONDS - query.timeout_seconds))
+            async with self._slots.occupy_slot(member, wait_seconds):
                 return await self._engine.execute(query)
 
     async def ping(self) -> None:
@@ -56,30 +54,3 @@ class FairEngine:
     async def close(self) -> None:
         """Close the connections of the wrapped query engine."""
         await self._engine.close()
-
-    @asynccontextmanager
-    async def _occupy_query_slot(self, member_id: str, timeout_seconds: int) -> AsyncIterator[None]:
-        """Context manager: wait until a principal may run another query, and count the query while the block runs."""
-        places = self._places.setdefault(member_id, asyncio.Semaphore(self._per_principal))
-        self._active[member_id] += 1
-        try:
-            await self._wait_for_query_slot(places, timeout_seconds)
-            try:
-                yield
-            finally:
-                places.release()
-        finally:
-            self._active[member_id] -= 1
-            if not self._active[member_id]:
-                del self._active[member_id], self._places[member_id]
-
-    async def _wait_for_query_slot(self, query_slots: asyncio.Semaphore, timeout_seconds: int) -> None:
-        try:
-            async with asyncio.timeout(max(0, min(timeout_seconds, RESPONSE_SECONDS - timeout_seconds))):
-                await query_slots.acquire()
-        except TimeoutError:
-            detail = (
-                f"The query engine runs {self._per_principal} queries of a principal at once, and your earlier queries "
-                "did not end in time; retry later."
-            )
-            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=_RETRY_AFTER_SECONDS) from None

@@ -63,31 +63,6 @@ async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
     assert await asyncio.gather(*many, one) == [RESULT] * 41
 
 
-async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
-    """A principal's waiting queries start in the order of their arrival; a cancelled query leaves the queue."""
-    engine = GatedEngine()
-    fair = FairEngine(engine, 1)
-    queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
-    await run_ready_tasks()
-    queries[1].cancel()
-    engine.gate.set()
-    await asyncio.gather(*queries, return_exceptions=True)
-    assert engine.started == ["first", "second", "third"]
-
-
-async def test_a_cancelled_query_frees_its_place() -> None:
-    """If a running query is cancelled, the principal's next query starts."""
-    engine = GatedEngine()
-    fair = FairEngine(engine, 1)
-    running, waiting = start_query(fair, "many", "running"), start_query(fair, "many", "waiting")
-    await run_ready_tasks()
-    running.cancel()
-    await run_ready_tasks()
-    assert engine.started == ["running", "waiting"]
-    engine.gate.set()
-    assert await waiting == RESULT
-
-
 async def test_a_query_that_waits_too_long_is_throttled() -> None:
     """A query that waits too long is rejected with THROTTLED and is never sent to the engine."""
     engine = GatedEngine()
@@ -113,17 +88,6 @@ async def test_queries_outside_of_requests_are_not_limited() -> None:
     assert len(engine.started) == 3
     engine.gate.set()
     await asyncio.gather(*queries)
-
-
-async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
-    """When all queries of a principal have ended, nothing is stored about it, so that memory does not grow."""
-    engine = GatedEngine()
-    engine.gate.set()
-    fair = FairEngine(engine, 1)
-    for number in range(100):
-        await start_query(fair, f"member-{number}")
-    assert not fair._places
-    assert not fair._active
 
 
 async def test_ping_and_close_reach_the_wrapped_engine() -> None:

@@ -15,7 +15,7 @@ from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement
-from shared.errors import ValidationErrors, build_invalid_field_error
+from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
@@ -55,7 +55,7 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
     """Load the header of a report: the workspace, the report's author and time, and the state of the audit chain.
 
     The state is None if the author may not read the audit log. If the author may verify chains, the chain is verified
-    first, for at most 20 seconds.
+    first, for at most 20 seconds, unless too many other verifications of the author are running.
     """
     workspace = (await services().catalog.get_current_catalog()).workspace
     return ReportHeader(
@@ -73,10 +73,14 @@ async def _load_chain_evidence(chain: ChainKey, author: Principal) -> ChainEvide
     provenance = services().provenance
     if AccessRight.PROVENANCE_VERIFY in author.rights:
         try:
-            async with asyncio.timeout(_VERIFY_SECONDS):
-                await provenance.verifier.verify(chain)
+            with cancel_at_disconnect():
+                async with asyncio.timeout(_VERIFY_SECONDS):
+                    await provenance.verifier.verify_for_principal(author.member_id, chain)
         except TimeoutError:
             pass
+        except WorkspaceError as error:
+            if error.kind is not Kind.THROTTLED:
+                raise
     verdict = await provenance.chain_overview.find_verdict(chain)
     stored = await provenance.checkpoints.find_newest(chain)
     if stored is None:

@@ -60,7 +60,8 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "INTERNAL_ERROR": _build_error_code("The service failed; its log has the reason under the `traceId`.", 500),
     "THROTTLED": _build_error_code(
-        "The query engine, the event hub or a data store is overloaded, or too many queries of the caller are waiting.",
+        "The query engine, the event hub or a data store is overloaded, or the caller's earlier queries or "
+        "verifications did not end in time.",
         429,
     ),
     "RATE_LIMITED": _build_error_code(

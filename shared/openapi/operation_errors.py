@@ -161,7 +161,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "write_audit_event": (*_CHAIN, "TARGET_READ_ONLY", *_APPEND),
     "query_audit_events": _CHAIN,
     "export_audit_events": _CHAIN,
-    "verify_audit_chain": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND", "VERIFY_TIMEOUT"),
+    "verify_audit_chain": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND", "VERIFY_TIMEOUT", "THROTTLED"),
     "newest_checkpoint": (*_PROOF, "CHECKPOINT_REFUSED"),
     "prove": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND"),
     "issue_receipt": (*_PROOF, "CHECKPOINT_REFUSED", "RECORD_NOT_FOUND", "RECEIPT_NOT_READY", "CHAIN_BROKEN"),

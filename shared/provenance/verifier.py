@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.principal_slots import PrincipalSlots
 from shared.observability.logs import fields, get_logger
-from shared.observability.metrics import count
+from shared.observability.metrics import count, record_histogram_value
 from shared.provenance.canonical import parse_json_if_canonical, try_canonicalise_record
 from shared.provenance.chain_verification import (
     ChainFault,
@@ -33,6 +34,13 @@ from shared.timestamps import format_rfc3339
 
 _LOG = get_logger("verification")
 VERIFY_SECONDS: Final = 200.0
+VERIFICATIONS_PER_PRINCIPAL: Final = 2
+"""Maximum number of verifications of one principal that an instance runs at once.
+
+A verification reads the whole chain and uses a worker thread and the store for minutes.
+"""
+SLOT_SECONDS: Final = 10.0
+"""Maximum time in seconds that a verification waits for others of its principal: a request has 230 s on Azure."""
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 MAX_BRANCHES: Final = 10
@@ -146,6 +154,32 @@ class ChainVerifier:
         self._seconds = seconds
         self._parallel = parallel
         self._runtime = runtime
+        detail = (
+            f"An instance verifies {VERIFICATIONS_PER_PRINCIPAL} chains of a principal at once, and your earlier "
+            "verifications did not end in time; retry later."
+        )
+        self._slots = PrincipalSlots(VERIFICATIONS_PER_PRINCIPAL, detail)
+
+    async def verify_for_principal(
+        self, principal_id: str, chain: ChainKey, requested_sequence: int | None = None
+    ) -> ChainVerdict:
+        """Verify a chain as :meth:`verify`, as soon as fewer than two verifications of the principal are running.
+
+        Args:
+            principal_id: member id of the principal that requests the verification.
+            chain: as in :meth:`verify`.
+            requested_sequence: as in :meth:`verify`.
+
+        Raises:
+            WorkspaceError: THROTTLED ``THROTTLED`` if earlier verifications of the principal do not end within
+                :data:`SLOT_SECONDS`; and the errors of :meth:`verify`.
+        """
+        async with self._slots.occupy_slot(principal_id, SLOT_SECONDS):
+            started = self._runtime.monotonic()
+            verdict = await self.verify(chain, requested_sequence)
+            seconds = self._runtime.monotonic() - started
+            record_histogram_value("workspace.chain.verify.duration", seconds, sound=verdict.chain_valid)
+            return verdict
 
     async def verify(self, chain: ChainKey, requested_sequence: int | None = None) -> ChainVerdict:
         """Verify a chain from its genesis hash to its last record (tip), and store the result.

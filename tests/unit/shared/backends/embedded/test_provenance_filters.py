@@ -49,3 +49,17 @@ def test_searches_for_amendments_and_decisions_use_indexes() -> None:
         steps += [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {DECISIONS}", names)]
     used = [step.split()[4] for step in steps if step.startswith("SEARCH records USING INDEX")]
     assert used == ["by_corrected", "by_decided", "by_amendment"]
+
+
+@pytest.mark.parametrize("name", ["Status", "UserID", "ReasonCategory", "EntityID", "EntityType"])
+def test_a_query_for_sequence_numbers_reads_only_records_with_these_numbers(name: str) -> None:
+    """A query for the records with given sequence numbers searches each of them in an index."""
+    plan: list[str] = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        connection.set_trace_callback(plan.append)
+        filters = Filters(equal={"Status": "pending", name: "pending"}, sequences=(3, 2))
+        list(select_matching_rows(connection, 1, filters, newest_first=True, offset=0, is_amendment_chain=True))
+        connection.set_trace_callback(None)
+        steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}")]
+    assert ["sequence=?" in step for step in steps if "records" in step] == [True]

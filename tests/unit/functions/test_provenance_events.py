@@ -54,8 +54,11 @@ class SlowService:
     async def start_verification(self, member: str) -> asyncio.Task[Any]:
         """Start a verification, and return its task when the verification has begun to read."""
 
+        async def wait_for_disconnect() -> None:
+            await self.disconnected.wait()
+
         async def request_verification() -> Any:
-            with watch_for_disconnect(self.disconnected.wait):
+            with watch_for_disconnect(wait_for_disconnect):
                 return await self.request("POST", VERIFY, member, {})
 
         task = asyncio.create_task(request_verification())

@@ -95,11 +95,13 @@ async def test_a_principal_can_have_two_verifications_at_once(service: SlowServi
 
     A printed report is made without a verification. When the client disconnects, its verifications end.
     """
-    running = [await service.start_verification("ann@t") for _ in range(2)]
-    third = await service.request("POST", VERIFY, "ann@t", {})
-    assert (third.status, third.body["code"], third.headers["Retry-After"]) == (429, "THROTTLED", "5")
-    assert (await service.request("GET", REPORT, "ann@t", accept="text/html")).status == 200
-    running.append(await service.start_verification("bob@t"))
-    service.disconnected.set()
-    ended = await asyncio.gather(*running, return_exceptions=True)
-    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in ended)
+    # Without the limits, the verifications would never end.
+    async with asyncio.timeout(30):
+        running = [await service.start_verification("ann@t") for _ in range(2)]
+        third = await service.request("POST", VERIFY, "ann@t", {})
+        assert (third.status, third.body["code"], third.headers["Retry-After"]) == (429, "THROTTLED", "5")
+        assert (await service.request("GET", REPORT, "ann@t", accept="text/html")).status == 200
+        running.append(await service.start_verification("bob@t"))
+        service.disconnected.set()
+        ended = await asyncio.gather(*running, return_exceptions=True)
+        assert all(isinstance(outcome, asyncio.CancelledError) for outcome in ended)

@@ -1,12 +1,13 @@
 """Tests of the limits of verifications that a principal requests."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from functions.amendments import HTML
 from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.backends.embedded.provenance import SqliteChainStore
@@ -53,15 +54,21 @@ class SlowService:
 
     async def start_verification(self, member: str) -> asyncio.Task[Any]:
         """Start a verification, and return its task when the verification has begun to read."""
+        return await self._start_and_wait_for_verification(self.request("POST", VERIFY, member, {}))
 
+    async def start_report(self, member: str) -> asyncio.Task[Any]:
+        """Start a printed report, and return its task when the verification for it has begun to read."""
+        return await self._start_and_wait_for_verification(self.request("GET", REPORT, member, accept=HTML))
+
+    async def _start_and_wait_for_verification(self, request: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         async def wait_for_disconnect() -> None:
             await self.disconnected.wait()
 
-        async def request_verification() -> Any:
+        async def send_until_disconnect() -> Any:
             with watch_for_disconnect(wait_for_disconnect):
-                return await self.request("POST", VERIFY, member, {})
+                return await request
 
-        task = asyncio.create_task(request_verification())
+        task = asyncio.create_task(send_until_disconnect())
         await self.store.reads.get()
         return task
 
@@ -93,15 +100,15 @@ async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 async def test_a_principal_can_have_two_verifications_at_once(service: SlowService) -> None:
     """A third verification of a principal is throttled, and verifications of other principals start at once.
 
-    A printed report is made without a verification. When the client disconnects, its verifications end.
+    A printed report is then made without a verification. When the client disconnects, its verifications end.
     """
     # Without the limits, the verifications would never end.
     async with asyncio.timeout(30):
         running = [await service.start_verification("ann@t") for _ in range(2)]
         third = await service.request("POST", VERIFY, "ann@t", {})
         assert (third.status, third.body["code"], third.headers["Retry-After"]) == (429, "THROTTLED", "5")
-        assert (await service.request("GET", REPORT, "ann@t", accept="text/html")).status == 200
-        running.append(await service.start_verification("bob@t"))
+        assert (await service.request("GET", REPORT, "ann@t", accept=HTML)).status == 200
+        running += [await service.start_verification("bob@t"), await service.start_report("bob@t")]
         service.disconnected.set()
         ended = await asyncio.gather(*running, return_exceptions=True)
         assert all(isinstance(outcome, asyncio.CancelledError) for outcome in ended)

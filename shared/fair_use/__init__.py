@@ -1,1 +1,1 @@
-"""Fair use by principals: quotas of streams, jobs and stored bytes, turns for long work, and limits of tasks at once."""
+"""Fair use by principals: quotas of streams, jobs and stored bytes, turns for long work, limits of running tasks."""

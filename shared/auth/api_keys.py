@@ -5,10 +5,15 @@ import hashlib
 import hmac
 import re
 from dataclasses import dataclass
+from typing import Final
 
+from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
 
 PREFIX = "oik_"
+MAX_UNREVOKED_KEYS: Final = 1_000
+"""Maximum number of API keys of a principal that are not revoked; expired keys count, too."""
+
 _ID_BYTES, _SALT_BYTES, _SEED_BYTES = 5, 16, 32
 _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
@@ -59,3 +64,12 @@ def hash_secret(salt: bytes, secret: str) -> bytes:
 def is_secret_valid(salt: bytes, stored_digest: bytes, secret: str) -> bool:
     """Return whether the secret of an API key matches its stored digest; the comparison takes constant time."""
     return hmac.compare_digest(hash_secret(salt, secret), stored_digest)
+
+
+def build_too_many_keys_error(max_unrevoked_keys: int) -> WorkspaceError:
+    """Build the error for a new API key of a principal that has the maximum number of unrevoked keys."""
+    detail = (
+        f"The principal has {max_unrevoked_keys} API keys that are not revoked; revoke keys that are not used any more. "
+        "Expired keys count, too."
+    )
+    return WorkspaceError(Kind.CONFLICT, "TOO_MANY_API_KEYS", detail, limit=max_unrevoked_keys)

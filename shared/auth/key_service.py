@@ -80,8 +80,9 @@ class ApiKeys:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
                 ``REAUTHENTICATION_REQUIRED`` if the workspace requires signatures, and the caller creates a key for
                 itself with a token of an old sign-in, or ``UNAUTHENTICATED`` if the caller's credential was revoked in
-                the meantime; UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not name the creators of the
-                caller's API key, because it does not respond.
+                the meantime; CONFLICT ``TOO_MANY_API_KEYS`` if the principal has too many unrevoked keys;
+                UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not name the creators of the caller's API
+                key, because it does not respond.
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()
@@ -102,6 +103,7 @@ class ApiKeys:
             seed=seed,
             creators=await self._find_creator_ids_of_new_key(caller, owner),
             binding=binding,
+            max_unrevoked_keys=api_keys.MAX_UNREVOKED_KEYS,
         )
 
     async def issue_without_rights_check(
@@ -117,6 +119,7 @@ class ApiKeys:
         seed: bytes = b"",
         creators: Collection[str] | None = (),
         binding: TelemetryBinding | None = None,
+        max_unrevoked_keys: int | None = None,
     ) -> IssuedKey:
         """Create an API key without a check of the actor's rights.
 
@@ -125,6 +128,7 @@ class ApiKeys:
         ``actor`` is the creator and ``credential`` the creator's credential, both for the audit event. ``parent`` is
         the id of that credential, which must not be revoked. ``seed`` has the same meaning as for :meth:`create`.
         ``creators`` are the members, other than the principal, who create the key; None if they are unknown.
+        Without ``max_unrevoked_keys``, the number of the principal's keys is not limited.
         """
         generated = api_keys.generate_api_key(self._runtime, seed)
         at = self._runtime.now()
@@ -134,7 +138,7 @@ class ApiKeys:
             creators=None if creators is None else tuple(sorted(creators)),
             binding=binding,
         )
-        key = await self._store.add_or_get_key(key, parent)
+        key = await self._store.add_or_get_key(key, parent, max_unrevoked_keys=max_unrevoked_keys)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
         details = {

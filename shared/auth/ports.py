@@ -200,7 +200,9 @@ class CredentialStore(Protocol):
         """Read all credentials that authentication needs."""
         ...
 
-    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
+    async def add_or_get_key(
+        self, key: ApiKey, parent_id: str = "", *, max_unrevoked_keys: int | None = None
+    ) -> ApiKey:
         """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
         A request that is sent again derives the same key, so it stores no second key.
@@ -209,10 +211,13 @@ class CredentialStore(Protocol):
             key: the new key.
             parent_id: id of the API key or token with which the key was requested; empty if the store need not check
                 that the parent is not revoked.
+            max_unrevoked_keys: maximum number of unrevoked keys of the principal, including the new one; None if the
+                store need not check the number. Concurrent calls, also of other processes, cannot exceed it.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED if the parent is revoked, so that the key is not stored; UNAVAILABLE if the
-                store does not respond, or if another key has this id.
+            WorkspaceError: UNAUTHENTICATED if the parent is revoked, so that the key is not stored; CONFLICT
+                ``TOO_MANY_API_KEYS`` if the principal has too many unrevoked keys; UNAVAILABLE if the store does not
+                respond, or if another key has this id.
         """
         ...
 

@@ -126,6 +126,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The policy `requireBoundKeys` requires an API key that is bound to connections for telemetry.", 403
     ),
     "API_KEY_NOT_FOUND": _build_error_code("No API key has this id.", 404),
+    "TOO_MANY_API_KEYS": _build_error_code(
+        "The principal has 1,000 API keys that are not revoked; revoke keys that are not used any more.", 409
+    ),
     "SIGNING_KEY_UNAVAILABLE": _build_error_code("The key that signs tokens cannot be reached.", 503),
     "CONNECTION_STATES_UNAVAILABLE": _build_error_code("The store of connection states does not respond.", 503),
     "CREDENTIALS_UNAVAILABLE": _build_error_code("The store of API keys and revoked tokens does not respond.", 503),

@@ -62,7 +62,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "list_keys": _CREDENTIAL,
     "create_key": (
         *(*_CREDENTIAL, "ACCESS_RIGHT_MISSING", "CONNECTION_NOT_FOUND", "IDEMPOTENCY_KEY_IN_USE"),
-        *("RIGHT_NOT_HELD", "REAUTHENTICATION_REQUIRED"),
+        *("RIGHT_NOT_HELD", "REAUTHENTICATION_REQUIRED", "TOO_MANY_API_KEYS"),
     ),
     "revoke_key": (*_CREDENTIAL, "API_KEY_NOT_FOUND"),
     "jwks": ("SIGNING_KEY_UNAVAILABLE",),

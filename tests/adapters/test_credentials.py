@@ -133,6 +133,25 @@ async def test_storing_a_revoked_api_key_again_does_not_restore_it(store: Creden
     assert (await store.load()).keys == {KEY.key_id: stored}
 
 
+async def test_a_principal_cannot_have_more_unrevoked_keys_than_the_limit(open_store: Opener) -> None:
+    """Concurrent processes store no more keys than the limit; a repetition succeeds, and a revocation frees a place."""
+    stores = [open_store(), open_store()]
+    keys = [replace(KEY, key_id=f"AAAAAAA{letter}") for letter in "ABCDEF"]
+    results = await asyncio.gather(
+        *(stores[number % 2].add_or_get_key(key, max_unrevoked_keys=2) for number, key in enumerate(keys)),
+        return_exceptions=True,
+    )
+    codes = [result.code for result in results if isinstance(result, WorkspaceError)]
+    assert codes == ["TOO_MANY_API_KEYS"] * 4
+    stored, other = (await stores[0].load()).keys.values()
+    assert await stores[0].add_or_get_key(stored, max_unrevoked_keys=2) == stored
+    await stores[0].add_or_get_key(replace(KEY, key_id="BBBBBBBB", principal="ann"), max_unrevoked_keys=2)
+    await stores[0].revoke_key_and_find_pending_event(other.key_id, AT)
+    await stores[0].add_or_get_key(replace(KEY, key_id="CCCCCCCC"), max_unrevoked_keys=2)
+    with pytest.raises(WorkspaceError, match="2 API keys"):
+        await stores[0].add_or_get_key(replace(KEY, key_id="DDDDDDDD"), max_unrevoked_keys=2)
+
+
 async def test_the_last_use_of_a_key_does_not_change_the_version(store: CredentialStore) -> None:
     """Recording the last use of a key does not change the version; a missing key is ignored."""
     await store.add_or_get_key(KEY)

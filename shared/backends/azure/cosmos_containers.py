@@ -90,7 +90,7 @@ CATALOG: Final = ContainerDefinition("catalog", "/scope", ("/scope/?",))
 CREDENTIALS: Final = ContainerDefinition(
     "credentials",
     "/scope",
-    ("/scope/?", "/parent/?", "/member/?", "/token/?", "/apiKey/?", "/ancestors/[]/?"),
+    ("/scope/?", "/parent/?", "/principal/?", "/member/?", "/token/?", "/apiKey/?", "/ancestors/[]/?"),
     default_ttl=ITEMS_DECIDE,
 )
 CONNECTIONS: Final = ContainerDefinition("connections", "/id")

@@ -13,7 +13,8 @@ A token and the revocation of its parent are in separate partitions, so no trans
 
 If R precedes C, ``add_token`` rejects the token. Otherwise C precedes R, so that S precedes F, and the revocation finds
 the token. The search is repeated until it finds no new token, so the same holds for the tokens of each descendant.
-A key is stored in one batch with the version; if a revocation changes the version after the check, the batch fails.
+A key is stored in one batch with the version; if a revocation, or another new key, changes the version after the
+checks of the parent and of the number of keys, the batch fails.
 """
 
 import base64
@@ -24,6 +25,7 @@ from itertools import batched
 from typing import Any, Final
 
 from shared.auth.access_events import AccessEvent, parse_stored_event
+from shared.auth.api_keys import build_too_many_keys_error
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import select_known_rights
@@ -42,6 +44,7 @@ _TOKEN: Final = "token"  # noqa: S105  an item's id
 _KEY, _REVOKED, _EVENT = "key-", "revoked-", "event-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
 _PENDING: Final = "SELECT * FROM c WHERE c.scope = @scope AND c.isPending = true"
+_UNREVOKED: Final = "SELECT c.id FROM c WHERE c.scope = @scope AND c.principal = @principal AND c.revokedAt = null"
 _PER_QUERY: Final = 50
 
 
@@ -71,7 +74,9 @@ class CosmosCredentialStore:
                 return _parse_credentials(before, items, self._runtime.now() - RETENTION_AFTER_EXPIRY)
         raise self._items.build_unavailable_error()
 
-    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
+    async def add_or_get_key(
+        self, key: ApiKey, parent_id: str = "", *, max_unrevoked_keys: int | None = None
+    ) -> ApiKey:
         item = _key_to_item(key)
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
@@ -82,6 +87,7 @@ class CosmosCredentialStore:
                     break
                 return stored
             await self._require_not_revoked(parent_id)
+            await self._require_below_limit(key.principal, max_unrevoked_keys)
             if (
                 await self._items.put_if_unchanged(
                     version, _build_next_version_item(version), [("create", (item,), {})]
@@ -137,6 +143,13 @@ class CosmosCredentialStore:
     async def _require_not_revoked(self, credential_id: str) -> None:
         if credential_id and await self.is_revoked(credential_id):
             raise build_revoked_credential_error()
+
+    async def _require_below_limit(self, principal: str, max_unrevoked_keys: int | None) -> None:
+        if max_unrevoked_keys is None:
+            return
+        unrevoked = await self._items.query_items(_UNREVOKED, SCOPE, scope=SCOPE, principal=principal)
+        if len(unrevoked) >= max_unrevoked_keys:
+            raise build_too_many_keys_error(max_unrevoked_keys)
 
     async def _revoke_with_descendants_and_find_event(
         self,

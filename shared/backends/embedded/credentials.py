@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from shared.auth.access_events import AccessEvent, parse_stored_event
+from shared.auth.api_keys import build_too_many_keys_error
 from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.principals import build_revoked_credential_error
 from shared.auth.rights import select_known_rights
@@ -54,6 +55,7 @@ _IS_REVOKED = """
 SELECT EXISTS (SELECT 1 FROM api_keys WHERE key_id = ?1 AND revoked_at IS NOT NULL)
     OR EXISTS (SELECT 1 FROM issued_tokens WHERE token_id = ?1 AND revoked_at IS NOT NULL)
 """
+_COUNT_UNREVOKED = "SELECT count(*) FROM api_keys WHERE principal = ? AND revoked_at IS NULL"
 _SET_CREATORS = "INSERT OR REPLACE INTO api_key_creators VALUES (?,?)"
 _DELETE_CREATORS = "DELETE FROM api_key_creators WHERE key_id = ?"
 _SET_BINDING = "INSERT OR REPLACE INTO api_key_bindings VALUES (?,?)"
@@ -80,11 +82,14 @@ class SqliteCredentialStore:
         with _convert_sqlite_errors():
             return await self._database.read(partial(_load_credentials, self._compute_earliest_retained_expiry()))
 
-    async def add_or_get_key(self, key: ApiKey, parent_id: str = "") -> ApiKey:
+    async def add_or_get_key(
+        self, key: ApiKey, parent_id: str = "", *, max_unrevoked_keys: int | None = None
+    ) -> ApiKey:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
                 _require_not_revoked(connection, parent_id)
+                _require_below_limit(connection, key.principal, max_unrevoked_keys)
                 _execute_and_increment_version(connection, _build_statements_to_store_key(key))
             return stored or key
 
@@ -167,6 +172,13 @@ def _is_revoked(connection: sqlite3.Connection, credential_id: str) -> bool:
 def _require_not_revoked(connection: sqlite3.Connection, credential_id: str) -> None:
     if _is_revoked(connection, credential_id):
         raise build_revoked_credential_error()
+
+
+def _require_below_limit(connection: sqlite3.Connection, principal: str, max_unrevoked_keys: int | None) -> None:
+    if max_unrevoked_keys is None:
+        return
+    if connection.execute(_COUNT_UNREVOKED, (principal,)).fetchone()[0] >= max_unrevoked_keys:
+        raise build_too_many_keys_error(max_unrevoked_keys)
 
 
 def _execute_and_increment_version(connection: sqlite3.Connection, statements: Sequence[_Statement]) -> None:

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from shared.auth import api_keys
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.auth.telemetry_binding import TelemetryBinding
@@ -171,3 +174,29 @@ async def test_an_own_key_gets_later_rights(auth_workspace: Workspace) -> None:
     for issued in (own, command):
         caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", KEYS)
         assert caller.rights == ROLE_RIGHTS[Role.ADMIN]
+
+
+async def test_the_number_of_unrevoked_keys_of_a_principal_is_limited(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key above the limit is rejected without an event, also if it is created for another member."""
+    monkeypatch.setattr(api_keys, "MAX_UNREVOKED_KEYS", 2)
+    admin, viewer = build_caller(ADMIN.id, Role.ADMIN), build_caller(VIEWER.id, Role.VIEWER)
+    keys = [(await auth_workspace.api_keys.create(viewer, name)).key for name in ("first", "second")]
+    for caller in (viewer, admin):
+        error = await catch_error(auth_workspace.api_keys.create(caller, "third", principal=VIEWER.id))
+        assert (error.kind, error.code, error.members["limit"]) == (Kind.CONFLICT, "TOO_MANY_API_KEYS", 2)
+    assert len(auth_workspace.trail) == 2
+    await auth_workspace.api_keys.create(admin, "of another member")
+    await auth_workspace.api_keys.revoke(viewer, keys[0].key_id)
+    await auth_workspace.api_keys.create(viewer, "third")
+
+
+async def test_the_number_of_keys_of_the_command_is_not_limited(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deployment command creates a key also for a member with the maximum number of keys."""
+    monkeypatch.setattr(api_keys, "MAX_UNREVOKED_KEYS", 1)
+    for name in ("first", "second"):
+        await auth_workspace.api_keys.issue_without_rights_check("command", ADMIN.id, name)
+    assert len((await auth_workspace.store.load()).keys) == 2

@@ -1,7 +1,7 @@
 """HTTP operations of the OAuth 2.1 authorization server for people: consent to clients, and list of these consents."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -11,6 +11,7 @@ from functions.oauth_replies import NO_STORE
 from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
+from functions.serialized_items import build_serialized_list_reply
 from shared.auth.principals import CredentialRestriction
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
@@ -22,6 +23,7 @@ from shared.oauth.parameters import AUTHORIZATION_PARAMETERS, RESOURCE, Paramete
 from shared.oauth.redirects import Redirect
 from shared.oauth.sign_in_demands import REQUESTED_AT
 from shared.observability.logs import request_id
+from shared.text_formats.serialisation import serialise_json
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
@@ -155,7 +157,8 @@ async def list_grants(call: Call) -> Reply:
     A grant is the consent of a member to a client. Callers with the right to manage keys get the grants of all members.
     """
     grants = await services().oauth.grants.list_visible_grants(call.principal)
-    return build_json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
+    # In a worker thread, because there can be thousands of grants.
+    return await services().runtime.run_in_thread(_build_grant_list_reply, grants)
 
 
 @GROUP.endpoint(
@@ -209,6 +212,10 @@ def _consent_question_to_json(question: ConsentQuestion | Redirect) -> Mapping[s
         "accessRights": list(question.rights),
         "missingRights": list(question.missing),
     }
+
+
+def _build_grant_list_reply(grants: Sequence[Grant]) -> Reply:
+    return build_serialized_list_reply("grants", [serialise_json(_grant_to_json(grant)) for grant in grants], {})
 
 
 def _grant_to_json(grant: Grant) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ This module is separate from ``oauth`` because it is a different endpoint group.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
@@ -31,7 +32,8 @@ from functions.reply_docs.tokens import (
     REVOKED_KEY_DOCS,
     REVOKED_TOKEN_DOCS,
 )
-from shared.auth.ports import MAX_MINUTES, ApiKey
+from functions.serialized_items import build_serialized_list_reply
+from shared.auth.ports import MAX_MINUTES, ApiKey, Team
 from shared.auth.principals import CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import MAX_BYTES, TelemetryBinding
@@ -39,6 +41,7 @@ from shared.errors import Kind, ValidationErrors, build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
+from shared.text_formats.serialisation import serialise_json
 from shared.timestamps import format_rfc3339
 from shared.validation.names import Name, validate_distinct_values
 from shared.wiring import services
@@ -224,7 +227,7 @@ async def _create_key_and_build_reply(call: Call[Any, NewKeyBody]) -> Reply:
             seed=seed,
             binding=body.binding,
         )
-    members = await _key_to_json(issued.key)
+    members = _key_to_json(issued.key, await services().access.directory.get_team())
     del members["lastUsedAt"], members["revokedAt"]
     return build_json_reply({"apiKey": issued.api_key, **members}, 201)
 
@@ -235,9 +238,14 @@ async def list_keys(call: Call) -> Reply:
 
     Callers with the right to manage keys get the keys of all principals.
     """
-    return build_json_reply(
-        {"keys": [await _key_to_json(key) for key in await services().access.api_keys.list_visible(call.principal)]}
-    )
+    access = services().access
+    keys = await access.api_keys.list_visible(call.principal)
+    # In a worker thread, because there can be thousands of keys.
+    return await services().runtime.run_in_thread(_build_key_list_reply, keys, await access.directory.get_team())
+
+
+def _build_key_list_reply(keys: Sequence[ApiKey], team: Team) -> Reply:
+    return build_serialized_list_reply("keys", [serialise_json(_key_to_json(key, team)) for key in keys], {})
 
 
 @GROUP.endpoint(
@@ -274,12 +282,12 @@ def _identity_to_json(principal: Principal) -> dict[str, Any]:
     }
 
 
-async def _key_to_json(key: ApiKey) -> dict[str, Any]:
+def _key_to_json(key: ApiKey, team: Team) -> dict[str, Any]:
     return {
         "keyId": key.key_id,
         "name": key.name,
         "principal": key.principal,
-        "accessRights": await services().access.api_keys.get_effective_rights(key),
+        "accessRights": team.list_effective_rights(key),
         "createdAt": format_rfc3339(key.created_at),
         "expiresAt": _format_optional_rfc3339(key.expires_at),
         "lastUsedAt": _format_optional_rfc3339(key.last_used_at),

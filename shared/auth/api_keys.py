@@ -69,7 +69,7 @@ def is_secret_valid(salt: bytes, stored_digest: bytes, secret: str) -> bool:
 def build_too_many_keys_error(max_unrevoked_keys: int) -> WorkspaceError:
     """Build the error for a new API key of a principal that has the maximum number of unrevoked keys."""
     detail = (
-        f"The principal has {max_unrevoked_keys} API keys that are not revoked; revoke keys that are not used any more. "
-        "Expired keys count, too."
+        f"The principal has {max_unrevoked_keys} API keys that are not revoked; revoke keys that are not used any "
+        "more. Expired keys count, too."
     )
     return WorkspaceError(Kind.CONFLICT, "TOO_MANY_API_KEYS", detail, limit=max_unrevoked_keys)

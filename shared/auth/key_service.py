@@ -3,7 +3,7 @@
 This module is separate from ``issuer``, so that commands can create keys without loading the libraries for tokens.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -13,7 +13,7 @@ from shared.auth.audit import AccessAudit
 from shared.auth.credential_lineage import CredentialLineage
 from shared.auth.credential_revocation import CredentialRevoker
 from shared.auth.older_keys import OlderKeyCreators
-from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, TeamMember
+from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.reauthentication import require_recent_sign_in_time
 from shared.auth.rights import AccessRight
@@ -158,14 +158,11 @@ class ApiKeys:
         caller.require_no_connection_binding()
         # Read from the store, not from the cache, because lastUsedAt changes without a new version.
         keys = (await self._store.load()).keys.values()
-        can_manage = AccessRight.KEYS_MANAGE in caller.rights
-        team = await self._directory.get_team()
-        visible = [
-            replace(key, revoked_at=team.find_key_end_time(key))
-            for key in keys
-            if can_manage or key.principal == caller.member_id
-        ]
-        return sorted(visible, key=lambda key: (key.created_at, key.key_id))
+        owner_id = None if AccessRight.KEYS_MANAGE in caller.rights else caller.member_id
+        # In a worker thread, because there can be thousands of keys.
+        return await self._runtime.run_in_thread(
+            _select_keys_of_owner_or_all, keys, owner_id, await self._directory.get_team()
+        )
 
     async def revoke(self, caller: Principal, key_id: str) -> None:
         """Revoke an API key and every token that descends from it.
@@ -181,12 +178,6 @@ class ApiKeys:
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
         await self._revoker.revoke_key(caller, key)
-
-    async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
-        """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""
-        member = (await self._directory.get_team()).members.get(key.principal)
-        member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
-        return sorted(member_rights if key.rights is None else key.rights & member_rights)
 
     async def _find_creator_ids_of_new_key(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
         """Return the members, other than the owner, who may know the secret of a new key; None if they are unknown.
@@ -216,6 +207,16 @@ class ApiKeys:
         if member is None:
             raise build_invalid_field_error("principal", "is not a member of this workspace")
         return member
+
+
+def _select_keys_of_owner_or_all(keys: Iterable[ApiKey], owner_id: str | None, team: Team) -> list[ApiKey]:
+    """Return the keys of a member, or all keys for None, oldest first; a member's removal counts as a revocation."""
+    selected = (
+        replace(key, revoked_at=team.find_key_end_time(key))
+        for key in keys
+        if owner_id is None or key.principal == owner_id
+    )
+    return sorted(selected, key=lambda key: (key.created_at, key.key_id))
 
 
 def _select_rights_of_bound_key(requested: Sequence[AccessRight] | None) -> Sequence[AccessRight]:

@@ -115,6 +115,12 @@ class Team:
         removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
         return min((at for at in (key.revoked_at, removed_at) if at is not None), default=None)
 
+    def list_effective_rights(self, key: "ApiKey") -> list[AccessRight]:
+        """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""
+        member = self.members.get(key.principal)
+        member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
+        return sorted(member_rights if key.rights is None else key.rights & member_rights)
+
 
 class Directory(Protocol):
     """Source of the workspace's current team."""

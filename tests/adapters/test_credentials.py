@@ -21,6 +21,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
+from tests.thread_records import record_calls_in_event_loop
 
 HOUR = timedelta(hours=1)
 AT = now()
@@ -86,6 +87,14 @@ async def test_a_new_key_is_loaded_with_all_attributes(open_store: Opener) -> No
     loaded = await open_store().load()
     assert loaded.keys == {"AAAAAAAA": KEY, "BBBBBBBB": unlimited, "CCCCCCCC": bound, "DDDDDDDD": unknown}
     assert loaded.version == await open_store().read_version() > before + 1
+
+
+async def test_keys_are_parsed_in_a_worker_thread(store: CredentialStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All keys are parsed in a worker thread, because thousands of keys would block the event loop."""
+    await store.add_or_get_key(KEY)
+    calls = record_calls_in_event_loop(monkeypatch, ApiKey, "__init__")
+    await store.load()
+    assert calls == [False]
 
 
 async def test_a_right_of_a_newer_version_is_left_out(store: CredentialStore) -> None:

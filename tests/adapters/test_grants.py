@@ -17,6 +17,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.oauth.grants import CodeProof, EndReason, Grant, GrantEnd, GrantStore, RefreshState
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
+from tests.thread_records import record_calls_in_event_loop
 
 AT = now()
 HOUR = timedelta(hours=1)
@@ -101,6 +102,17 @@ async def test_active_grants_are_listed(open_store: Opener) -> None:
     assert list(await open_store().list_active_grants("viewer@x")) == [active]
     assert list(await open_store().list_active_grants()) == [active, foreign]
     assert list(await store.list_active_grants("nobody")) == []
+
+
+async def test_lists_of_grants_are_parsed_in_a_worker_thread(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grants of a list are parsed in a worker thread, because thousands of grants would block the event loop."""
+    store = open_store()
+    await store.add_grant(replace(GRANT, refresh=REFRESH))
+    calls = record_calls_in_event_loop(monkeypatch, Grant, "__init__")
+    assert len(await store.list_active_grants()) == len(await store.list_grants_of_credential("jti")) == 1
+    assert calls == [False, False]
 
 
 async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:

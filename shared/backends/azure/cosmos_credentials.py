@@ -19,7 +19,7 @@ checks of the parent and of the number of keys, the batch fails.
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import batched
 from typing import Any, Final
@@ -71,7 +71,9 @@ class CosmosCredentialStore:
                 == before
                 == await self.read_version()
             ):
-                return _parse_credentials(before, items, self._runtime.now() - RETENTION_AFTER_EXPIRY)
+                earliest_expiry = self._runtime.now() - RETENTION_AFTER_EXPIRY
+                # Parsing thousands of keys would block the event loop.
+                return await self._runtime.run_in_thread(_parse_credentials, before, items, earliest_expiry)
         raise self._items.build_unavailable_error()
 
     async def add_or_get_key(
@@ -343,6 +345,9 @@ _FOR_ANCESTOR: Final = (
     "(c.token = @credential OR c.apiKey = @credential OR ARRAY_CONTAINS(c.ancestors, @credential))"
 )
 
+type _Query = tuple[str, Mapping[str, str]]
+"""SQL text of a query, and the values of its parameters by name."""
+
 
 class CosmosGrantStore:
     """Implementation of GrantStore: stores OAuth grants in Cosmos DB.
@@ -369,24 +374,25 @@ class CosmosGrantStore:
         return await self._items.put_if_unchanged(known, self._grant_to_item(after)) is not None
 
     async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
-        query = (_FOR_ALL, {}) if member_id is None else (_FOR_MEMBER, {"member": member_id})
+        query: _Query = (_FOR_ALL, {}) if member_id is None else (_FOR_MEMBER, {"member": member_id})
         at = self._runtime.now()
-        return [grant for grant in await self._list_grants(*query) if grant.is_active(at)]
+        return await self._list_grants(query, lambda grant: grant.is_active(at))
 
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         at = self._runtime.now()
-        found = await self._list_grants(_FOR_ANCESTOR, {"credential": credential_id})
-        return [grant for grant in found if grant.end is None and grant.expires_at > at]
+        query = (_FOR_ANCESTOR, {"credential": credential_id})
+        return await self._list_grants(query, lambda grant: grant.end is None and grant.expires_at > at)
 
     async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
         items = sorted(await self._items.query_items(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 
-    async def _list_grants(self, sql: str, parameter_values: dict[str, str]) -> list[Grant]:
-        return sorted(
-            map(_grant_from_item, await self._items.query_items(sql, **parameter_values)),
-            key=lambda grant: grant.grant_id,
-        )
+    async def _list_grants(self, query: _Query, is_wanted: Callable[[Grant], bool]) -> Sequence[Grant]:
+        """Return the wanted grants among those that a query finds, oldest first."""
+        sql, parameter_values = query
+        items = await self._items.query_items(sql, **parameter_values)
+        # Parsing thousands of grants would block the event loop.
+        return await self._runtime.run_in_thread(_parse_grants, items, is_wanted)
 
     def _grant_to_item(self, grant: Grant) -> Item:
         left = int((grant.expires_at - self._runtime.now()).total_seconds())
@@ -407,6 +413,10 @@ def _build_grant_partition_key(grant_id: str) -> str:
 def _stored_grant_from_item(item: Item) -> StoredGrant:
     # The ids of earlier writes show whether a write whose reply was lost was stored.
     return StoredGrant(_grant_from_item(item), json.dumps([item["_etag"], item.get("writes", [])]))
+
+
+def _parse_grants(items: Iterable[Item], is_wanted: Callable[[Grant], bool]) -> Sequence[Grant]:
+    return sorted(filter(is_wanted, map(_grant_from_item, items)), key=lambda grant: grant.grant_id)
 
 
 def _grant_from_item(item: Item) -> Grant:

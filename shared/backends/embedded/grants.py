@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Final
@@ -32,6 +32,9 @@ SELECT content FROM oauth_grants WHERE expires_at > ?2 AND (
 ) ORDER BY grant_id
 """
 _UNRECORDED: Final = "SELECT content, version FROM oauth_grants WHERE unrecorded = 1 ORDER BY grant_id"
+
+type _Query = tuple[str, tuple[str, ...]]
+"""SQL text of a query, and its parameters."""
 
 
 class SqliteGrantStore:
@@ -78,23 +81,29 @@ class SqliteGrantStore:
 
     async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         at = self._database.runtime.now()
-        query = (
+        query: _Query = (
             (_FOR_ALL, (format_rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, format_rfc3339(at)))
         )
-        with _convert_sqlite_errors():
-            rows = await self._database.read(lambda connection: connection.execute(*query).fetchall())
-        return [grant for grant in map(_grant_from_row, rows) if grant.is_active(at)]
+        return await self._list_grants(query, lambda grant: grant.is_active(at))
 
     async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         arguments = (credential_id, format_rfc3339(self._database.runtime.now()))
-        with _convert_sqlite_errors():
-            rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
-        return [grant for grant in map(_grant_from_row, rows) if grant.end is None]
+        return await self._list_grants((_FOR_ANCESTOR, arguments), lambda grant: grant.end is None)
 
     async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
         with _convert_sqlite_errors():
             rows = await self._database.read(lambda connection: connection.execute(_UNRECORDED).fetchall())
         return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]
+
+    async def _list_grants(self, query: _Query, is_wanted: Callable[[Grant], bool]) -> Sequence[Grant]:
+        """Return the wanted grants among those that a query finds, in the order of the query."""
+
+        def find_grants(connection: sqlite3.Connection) -> Sequence[Grant]:
+            # In the thread of the database, because parsing thousands of grants would block the event loop.
+            return list(filter(is_wanted, map(_grant_from_row, connection.execute(*query))))
+
+        with _convert_sqlite_errors():
+            return await self._database.read(find_grants)
 
 
 def _grant_to_json_text(grant: Grant) -> str:

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from shared.auth import api_keys
+from shared.auth.ports import Team
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.catalog.models import Member
 from shared.errors import Kind
+from tests.thread_records import record_calls_in_event_loop
 from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, build_caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
@@ -118,9 +120,9 @@ async def test_a_device_key_can_only_write_telemetry(auth_workspace: Workspace) 
 async def test_a_key_loses_the_rights_that_its_principal_loses(auth_workspace: Workspace) -> None:
     """If a principal loses a right, its API keys lose this right, too."""
     issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
-    assert await auth_workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
+    assert auth_workspace.team_now.list_effective_rights(issued.key) == sorted(EDITOR.access_rights)
     auth_workspace.team_now = replace(auth_workspace.team_now, members={VIEWER.id: VIEWER})
-    assert await auth_workspace.api_keys.get_effective_rights(issued.key) == []
+    assert auth_workspace.team_now.list_effective_rights(issued.key) == []
 
 
 async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(auth_workspace: Workspace) -> None:
@@ -161,7 +163,7 @@ async def test_a_key_for_another_member_does_not_get_later_rights(auth_workspace
     second = await auth_workspace.api_keys.create(by_given, "second")
     await promote(auth_workspace, SERVICE)
     for issued in (given, second):
-        assert await auth_workspace.api_keys.get_effective_rights(issued.key) == sorted(SERVICE.access_rights)
+        assert auth_workspace.team_now.list_effective_rights(issued.key) == sorted(SERVICE.access_rights)
         caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", KEYS)
         assert caller.rights == SERVICE.access_rights
 
@@ -200,3 +202,13 @@ async def test_the_number_of_keys_of_the_command_is_not_limited(
     for name in ("first", "second"):
         await auth_workspace.api_keys.issue_without_rights_check("command", ADMIN.id, name)
     assert len((await auth_workspace.store.load()).keys) == 2
+
+
+async def test_the_list_of_keys_is_built_in_a_worker_thread(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keys of a list are selected and sorted in a worker thread, because there can be thousands of them."""
+    await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
+    calls = record_calls_in_event_loop(monkeypatch, Team, "find_key_end_time")
+    assert len(await auth_workspace.api_keys.list_visible(build_caller(ADMIN.id, Role.ADMIN))) == 1
+    assert calls == [False]

@@ -8,6 +8,8 @@ import pytest
 from shared.auth.ports import CredentialCutoff
 from shared.auth.rights import Role
 from shared.errors import WorkspaceError
+from shared.oauth import grant_service
+from tests.thread_records import record_calls_in_event_loop
 from tests.unit.shared.oauth.conftest import CLIENT, MEMBER, Server, check_invalid_grant
 
 DAY = 86_400
@@ -153,3 +155,13 @@ async def test_a_grant_outlives_the_record_of_the_consenting_token(oauth_server:
     [grant] = await oauth_server.store.list_active_grants()
     caller = replace(oauth_server.build_caller(grant.grant_id), client_id=CLIENT.client_id)
     assert await oauth_server.lineage.find_key_creator_ids(caller) == frozenset()
+
+
+async def test_the_list_of_grants_is_built_in_a_worker_thread(
+    oauth_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grants of enabled members are selected in a worker thread, because there can be thousands of grants."""
+    await oauth_server.redeem(await oauth_server.consent_as_member())
+    calls = record_calls_in_event_loop(monkeypatch, grant_service, "has_enabled_member")
+    assert len(await oauth_server.grants.list_visible_grants(oauth_server.build_caller())) == 1
+    assert calls == [False]

@@ -15,6 +15,7 @@ MAX_UNREVOKED_KEYS: Final = 1_000
 """Maximum number of API keys of a principal that are not revoked; expired keys count, too."""
 
 _ID_BYTES, _SALT_BYTES, _SEED_BYTES = 5, 16, 32
+_KEY_ID = re.compile(r"[A-Z2-7]{8}")
 _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 
@@ -45,6 +46,11 @@ def generate_api_key(runtime: Runtime, seed: bytes = b"") -> NewApiKey:
 
 def _derive_bytes(seed: bytes, purpose: bytes) -> bytes:
     return hmac.digest(seed, purpose, "sha256")
+
+
+def is_key_id(text: str) -> bool:
+    """Return whether a text has the form of an API key's id."""
+    return _KEY_ID.fullmatch(text) is not None
 
 
 def parse_key_id_and_secret(key_text: str) -> tuple[str, str] | None:

@@ -134,16 +134,17 @@ class CredentialLineage:
                 token and the API key; UNAUTHENTICATED if the record of one of these tokens is missing; UNAVAILABLE if
                 the store does not respond.
         """
-        # The cached keys can lack a key that another process has just created.
-        keys = (await self._store.load()).keys
         credential_id, is_of_consent = caller.stored_credential_id, False
         token_ids: list[str] = []
         for _ in range(MAX_TOKENS):
-            if not credential_id or credential_id in keys:
-                return Ancestors(tuple(token_ids[1:]), keys.get(credential_id))
-            token_ids.append(credential_id)
+            if not credential_id:
+                return Ancestors(tuple(token_ids[1:]), None)
             # The record is also needed if the token has expired since the caller was authenticated.
             token = await self._store.find_token(credential_id)
+            # Neither record is cached: another process may have just created the key.
+            if token is None and (key := await self._store.find_key(credential_id)) is not None:
+                return Ancestors(tuple(token_ids[1:]), key)
+            token_ids.append(credential_id)
             if token is not None:
                 credential_id, is_of_consent = token.parent, False
             elif (of_consent := await self._find_consent_credential_id(credential_id)) is not None:

@@ -172,7 +172,7 @@ class ApiKeys:
                 caller lacks the right to manage keys; UNAVAILABLE as for :meth:`CredentialRevoker.revoke_key`.
         """
         caller.require_no_connection_binding()
-        key = (await self._store.load()).keys.get(key_id)
+        key = await self._store.find_key(key_id) if api_keys.is_key_id(key_id) else None
         if key is None:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")
         if key.principal != caller.member_id:

@@ -227,6 +227,13 @@ class CredentialStore(Protocol):
         """
         ...
 
+    async def find_key(self, key_id: str) -> ApiKey | None:
+        """Return the stored API key with this id; None if no API key has this id.
+
+        The result takes account of every change that was stored before the call, also by other processes.
+        """
+        ...
+
     async def is_revoked(self, credential_id: str) -> bool:
         """Return whether the API key or token with this id is revoked; False for an unknown id.
 

@@ -97,6 +97,18 @@ async def test_keys_are_parsed_in_a_worker_thread(store: CredentialStore, monkey
     assert calls == [False]
 
 
+async def test_a_key_is_found_by_its_id(open_store: Opener) -> None:
+    """Another process finds a key by its id as soon as it is stored or revoked; an unknown id finds none."""
+    store, other = open_store(), open_store()
+    bound = replace(KEY, binding=TelemetryBinding(("press",), ("rig-*",)), creators=("ann",))
+    assert await other.find_key(KEY.key_id) is None
+    await store.add_or_get_key(bound)
+    assert await other.find_key(KEY.key_id) == bound
+    await store.revoke_key_and_find_pending_event(KEY.key_id, AT)
+    assert await other.find_key(KEY.key_id) == replace(bound, revoked_at=AT)
+    assert await other.find_key("BBBBBBBB") is None
+
+
 async def test_a_right_of_a_newer_version_is_left_out(store: CredentialStore) -> None:
     """A key with an access right that this version does not know is loaded without it, and hides no other key."""
     names: list[str] = ["Workspace.Future.Right", AccessRight.CATALOG_READ]

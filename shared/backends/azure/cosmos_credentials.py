@@ -99,6 +99,10 @@ class CosmosCredentialStore:
                 return key
         raise self._items.build_unavailable_error()
 
+    async def find_key(self, key_id: str) -> ApiKey | None:
+        item = await self._items.read(f"{_KEY}{key_id}", SCOPE)
+        return None if item is None else _key_from_item(item)
+
     async def is_revoked(self, credential_id: str) -> bool:
         if await self._items.read(f"{_REVOKED}{credential_id}", SCOPE) is not None:
             return True

@@ -99,6 +99,10 @@ class SqliteCredentialStore:
                 raise sqlite3.IntegrityError(f"another API key with the id {key.key_id} is stored")
         return stored
 
+    async def find_key(self, key_id: str) -> ApiKey | None:
+        with _convert_sqlite_errors():
+            return await self._database.read(lambda connection: _find_key(connection, key_id))
+
     async def is_revoked(self, credential_id: str) -> bool:
         with _convert_sqlite_errors():
             return await self._database.read(lambda connection: _is_revoked(connection, credential_id))

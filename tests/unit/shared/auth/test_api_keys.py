@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.auth.api_keys import generate_api_key, is_secret_valid, parse_key_id_and_secret
+from shared.auth.api_keys import generate_api_key, is_key_id, is_secret_valid, parse_key_id_and_secret
 from shared.runtime import SYSTEM_RUNTIME
 
 
@@ -12,6 +12,7 @@ def test_a_new_api_key_is_parsed_and_verified() -> None:
     parsed = parse_key_id_and_secret(new.text)
     assert parsed is not None
     assert parsed[0] == new.key_id
+    assert is_key_id(new.key_id)
     assert is_secret_valid(new.salt, new.digest, parsed[1])
     assert not is_secret_valid(new.salt, new.digest, parsed[1][::-1])
     assert not is_secret_valid(new.salt[::-1], new.digest, parsed[1])

@@ -212,3 +212,25 @@ async def test_the_list_of_keys_is_built_in_a_worker_thread(
     calls = record_calls_in_event_loop(monkeypatch, Team, "find_key_end_time")
     assert len(await auth_workspace.api_keys.list_visible(build_caller(ADMIN.id, Role.ADMIN))) == 1
     assert calls == [False]
+
+
+async def test_the_creation_and_revocation_of_a_key_load_no_other_keys(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is created with a key and revoked without loading all keys, of which there can be thousands."""
+    issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
+    caller = await auth_workspace.authenticator(f"Bearer {issued.api_key}", KEYS)
+    monkeypatch.setattr(auth_workspace.store, "load", None)
+    created = await auth_workspace.api_keys.create(caller, "new")
+    await auth_workspace.api_keys.revoke(caller, created.key.key_id)
+    assert await auth_workspace.store.is_revoked(created.key.key_id)
+
+
+@pytest.mark.parametrize("key_id", ["", "AAAAAAA", "AAAAAAAA/", "aaaaaaaa", "A" * 2000, "\0"])
+async def test_a_text_without_the_form_of_a_key_id_is_not_looked_up(
+    auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch, key_id: str
+) -> None:
+    """A text that cannot be the id of a key is unknown, also if the store would reject it as an id."""
+    monkeypatch.setattr(auth_workspace.store, "find_key", None)
+    error = await catch_error(auth_workspace.api_keys.revoke(build_caller(ADMIN.id, Role.ADMIN), key_id))
+    assert error.code == "API_KEY_NOT_FOUND"

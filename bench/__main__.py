@@ -1,8 +1,8 @@
 """Command that runs all benchmarks, or the benchmarks with the given names: ``python -m bench [--runs N] [NAME]``.
 
 Each benchmark runs three times unless ``--runs`` says otherwise. Each line of output has the minimum, the median and
-the maximum of a figure. The median must be within the bounds; if the figure counts defects, the value of every run must
-be.
+the maximum of a figure. The median must be within the figure's bounds. If the figure counts defects, the value of every
+run must be within them.
 
 If a tool that a benchmark requires is not installed, the tool is reported on standard error, and all other benchmarks
 run. Exit codes: 0 if every benchmark ran and every measured figure is within its bounds, 1 if a figure is outside its

@@ -142,7 +142,7 @@ def build_large_body_attacks() -> list[Attack]:
 
 
 def _build_list_attacks() -> list[Attack]:
-    """Build requests whose lists have the maximum number of items; only the last item is repeated."""
+    """Build invalid requests with lists of the maximum length, of which only the last item repeats another one."""
     scopes = [{"target": "DomainEvents", "scopeKey": f"line-{number}"} for number in range(999)]
     columns = [f"c{number}" for number in range(9_900)]
     mapping = {"timestamp": "at", "columns": [*columns, columns[-1]]}
@@ -244,7 +244,7 @@ def build_large_reply_attacks() -> list[Attack]:
 
 
 def build_mcp_attacks() -> list[Attack]:
-    """Build MCP requests with the largest possible results, and the requests that store what they read."""
+    """Build MCP requests with the largest possible results, preceded by requests that store the data of the results."""
     amendment = {
         "ScopeKey": "line",
         "EntityType": "Pump",

@@ -13,7 +13,7 @@ WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
 
 
 def measure_ingest_with_archive() -> Iterator[Figure]:
-    """Ingest the same events alternately with and without the archive; compare the better runs with and without it."""
+    """Ingest the same events alternately with and without the archive; compare the best runs with and without it."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(2):
         for archived in (False, True):

@@ -25,7 +25,7 @@ def measure_catalog_lists() -> Iterator[Figure]:
 
 
 def _measure_seconds_per_query(query_count: int) -> float:
-    """Return the median seconds to list all queries of a new workspace, divided by the number of ``query_count``."""
+    """Return the median seconds per query to list all ``query_count`` queries of a new workspace."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
         write_workspace_document(document, connection_count=query_count, query_count=query_count)

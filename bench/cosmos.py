@@ -37,7 +37,7 @@ async def _get_workspace_id() -> str:
 
 
 class _RecordsPerSecond(NamedTuple):
-    """Records per second of the audit log, and of appends without group commit by number of callers."""
+    """Records per second of the audit log, which appends in groups, and of single appends by number of callers."""
 
     group_commit: float
     single_appends: dict[int, float]

@@ -30,7 +30,7 @@ _NUMBERS = itertools.count()
 def measure_documents() -> Iterator[Figure]:
     """Measure the rates of trivial requests, reads and creations alternately.
 
-    Then measure the time by which a list request takes longer than the list in the store alone.
+    Then measure how much longer a list request takes than the store needs to read the same list.
     """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}

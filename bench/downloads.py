@@ -126,7 +126,7 @@ def measure_download_seconds(running: RunningService, file_format: str, hours: i
         job = call_service(running, job["statusUrl"])
     seconds = time.perf_counter() - started
     if job["status"] != "completed" or job["progress"]["rows"] != ROWS // HOURS * hours:
-        raise RuntimeError(f"the download failed or lacks rows: {json.dumps(job)[:500]}")
+        raise RuntimeError(f"the download job failed, or its file does not have all rows: {json.dumps(job)[:500]}")
     return seconds
 
 

@@ -37,9 +37,11 @@ def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
 
 
 class _Following(NamedTuple):
-    """Whether the items after a repetition begin with a repetition of the same characters, or with a barrier.
+    """Result of a search in the items after a repetition; both attributes are False if neither item was found.
 
-    A barrier is an item that cannot match these characters. Both are False if the items contain neither.
+    Attributes:
+        has_repetition: True if the first found item is a repetition of the same characters.
+        has_barrier: True if the first found item is a barrier, which cannot match these characters.
     """
 
     has_repetition: bool
@@ -54,7 +56,7 @@ class _RuleChecker:
         self._is_bytes = is_bytes
 
     def describe_ambiguous_repetitions(self, items: RegexItems) -> Iterator[str]:
-        """Yield a sentence for each nested or adjacent repetition in a sequence of items that accepts too much."""
+        """Yield a sentence for each repetition that accepts the same characters as one inside it or next to it."""
         for index, item in enumerate(items):
             if _is_unbounded_repetition(item) and item[0] in _BACKTRACKING:
                 if self._is_ambiguous_repetition(item):
@@ -68,8 +70,8 @@ class _RuleChecker:
     def describe_search_restarts(self, items: RegexItems) -> Iterator[str]:
         """Yield a sentence for each repetition that makes a search quadratic.
 
-        After a failed attempt, the search starts again at each position of the text that the repetition has matched,
-        such as ``a+b`` in ``aaaa``.
+        After a failed attempt, the search starts again at each position of the text that the repetition has matched.
+        For example, a search for ``a+b`` in ``aaaa`` reads the rest of the text at each ``a``.
         """
         for way in _iterate_alternatives(items):
             for index, item in enumerate(way):
@@ -173,7 +175,7 @@ class _RuleChecker:
         return found
 
     def _find_adjacent_repetition_or_barrier(self, run_characters: frozenset[str], items: RegexItems) -> _Following:
-        """Find the next item that is a repetition of characters in ``run_characters``, or that cannot match them."""
+        """Find the next item that is a repetition of characters in ``run_characters``, or a barrier for them."""
         for item in items:
             if _is_unbounded_repetition(item) and self._find_first_characters([item]) & run_characters:
                 return _Following(has_repetition=True, has_barrier=False)
@@ -250,10 +252,10 @@ class SlowTextParts(NamedTuple):
 
 
 def build_slow_text_parts(expression: Expression) -> list[SlowTextParts]:
-    """Return the parts from which the slowest texts for an expression are built.
+    """Return parts from which the slowest texts for an expression are built.
 
-    The repeated part matches the whole expression, or one repetition in the expression, alone or together with the
-    beginning.
+    The repeated part matches the whole expression, or one repetition in it, with or without the items before the
+    repetition. The beginning is empty, or matches the items before the repetition.
     """
     tree = expression.to_parse_tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))

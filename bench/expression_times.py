@@ -79,7 +79,7 @@ def _measure_time_growth_factor(find_matches: _FindMatches, build_text: Callable
 
 
 def _measure_longest_step_seconds(find_matches: _FindMatches, text: Any) -> float:
-    """Return the longest CPU time between two matches, for which other threads must wait; the best of several runs."""
+    """Return the longest CPU time between two matches, in which other threads wait; the shortest of several runs."""
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()

@@ -70,7 +70,13 @@ def _find_expressions_in_module(path: Path, tree: ast.Module) -> Iterator[Expres
 
 
 class _PatternArgument(NamedTuple):
-    """Regular expression in a call: the called function of ``re``, or ``pattern`` for a keyword argument so named."""
+    """Argument of a call that is a regular expression.
+
+    Attributes:
+        function: name of the called function of ``re``; ``pattern`` if the argument is a keyword ``pattern`` of any
+            other function.
+        pattern: syntax node of the argument.
+    """
 
     function: str
     pattern: ast.expr

@@ -92,7 +92,9 @@ def _publish_and_measure_seconds(payloads: list[bytes], messages_per_second: int
         query = "Telemetry | summarize n = count() by MessageId | summarize Rows = sum(n), Ids = count()"
         reply: object = call_service(running, "/oi-api/warm-queries", {"query": query})["results"]
     if reply != [{"Rows": len(payloads), "Ids": len(payloads)}]:
-        raise ValueError(f"{len(payloads)} messages were sent, but the numbers of rows and message ids are {reply}")
+        raise ValueError(
+            f"the table must have one row and one message id for each of {len(payloads)} messages, but it has {reply}"
+        )
     return _SecondsUntilAcceptedAndStored(accepted, rows)
 
 

@@ -68,5 +68,5 @@ def _read_and_discard_bytes(connection: socket.socket, byte_count: int) -> None:
     while byte_count > 0:
         part = connection.recv(min(byte_count, 65_536))
         if not part:
-            raise ConnectionError("the broker closed the connection")
+            raise ConnectionError("the MQTT broker closed the connection before it had acknowledged all messages")
         byte_count -= len(part)

@@ -58,9 +58,11 @@ def _measure_rows_per_second_by_format(running: RunningService, lookup: str) -> 
             started = time.perf_counter()
             frame = read(_fetch_large_result_body(running, lookup, name))
             times[name].append(time.perf_counter() - started)
-            if frame.shape != (MANY_ROWS, 4) or str(frame.dtypes["Timestamp"]) != "datetime64[us, UTC]":
+            timestamp_type = str(frame.dtypes["Timestamp"])
+            if frame.shape != (MANY_ROWS, 4) or timestamp_type != "datetime64[us, UTC]":
                 raise RuntimeError(
-                    f"the data frame has {frame.shape[0]} rows instead of {MANY_ROWS}, or Timestamp has a wrong type"
+                    f"the data frame must have {MANY_ROWS} rows, 4 columns and UTC timestamps, "
+                    f"but its shape is {frame.shape} and the type of Timestamp is {timestamp_type}"
                 )
     return {name: MANY_ROWS / statistics.median(each) for name, each in times.items()}
 

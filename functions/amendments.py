@@ -69,7 +69,10 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
 
 
 async def _load_chain_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
-    """Return the last verification and the newest checkpoint of a chain; verify the chain first if the author may."""
+    """Return the last verification and the newest checkpoint of a chain.
+
+    If the author has the right to verify chains, the chain is verified first, within a time limit.
+    """
     provenance = services().provenance
     if AccessRight.PROVENANCE_VERIFY in author.rights:
         try:
@@ -347,7 +350,7 @@ async def _build_signer_if_needed(
 
 
 async def _load_stored_amendment_policy() -> AmendmentPolicy:
-    """Return the policy in the store, because the cached catalog can be some seconds old."""
+    """Return the amendment policy as stored now, because the cached catalog can be some seconds old."""
     services().catalog.reader.invalidate()
     return await _load_cached_amendment_policy()
 

@@ -86,7 +86,10 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
 
 
 def _check_bundle_chain(scope: BundleScope, index: int, faults: ValidationErrors, *, is_repeated: bool) -> None:
-    """Check the chain at index ``index`` of a requested audit bundle, and add its errors to ``faults``."""
+    """Check the chain at index ``index`` of a requested audit bundle, and add its errors to ``faults``.
+
+    ``is_repeated`` is True if the same chain is also at an earlier index.
+    """
     own = ValidationErrors()
     check_target_and_scope(own, scope.target, scope.scope_key)
     if is_repeated:

@@ -128,7 +128,10 @@ def find_next_pending_amendments_cursor(page: PendingPage) -> str | None:
 
 
 def serialise_pending_amendments_as_json(page: PendingPage) -> bytes:
-    """Return a JSON array of the amendments of a page; placeholders of damaged ones have their scope."""
+    """Return a JSON array of the amendments of a page.
+
+    A damaged amendment is a placeholder, to which this function adds the scope of the amendment's chain.
+    """
     damaged = set(page.result.damaged)
     texts = []
     for record, place in zip(page.result.records, page.places, strict=True):

@@ -22,7 +22,7 @@ def open_event_batch_span(
 ) -> AbstractContextManager[None]:
     """Return a context manager that records a trace span for the processing of an Event Hub batch.
 
-    The span of the Functions host becomes the parent of this span, if the host passed one.
+    If the host passed the trace context of its own span, that span becomes the parent.
 
     Args:
         hub_name: name of the event hub.

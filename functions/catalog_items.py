@@ -86,7 +86,8 @@ async def build_item_list_reply(
         property_name: name of the property that contains the items.
         keys: keys of the page's items.
         cursor_property: dictionary with the reply's property `cursor`; empty if no page follows.
-        item_to_json: returns the JSON object of the item with a key; it must not use objects of the event loop.
+        item_to_json: receives the key of an item and returns its JSON object; it must not use objects of the event
+            loop.
     """
 
     def build_reply() -> Reply:

@@ -31,8 +31,8 @@ async def build_signer_if_needed(
         is_rejection: whether the decision is a rejection.
 
     Raises:
-        WorkspaceError: UNAUTHENTICATED or FORBIDDEN ``ACCESS_RIGHT_MISSING`` if the member was disabled, or has lost
-            the right, since the cached copy of the team was read.
+        WorkspaceError: UNAUTHENTICATED if the member was disabled or removed, or FORBIDDEN ``ACCESS_RIGHT_MISSING`` if
+            the member has lost the right, since the cached copy of the team was read.
     """
     # The cached catalog can be some seconds old: the policy, the member's name and rights may have changed since.
     services().catalog.reader.invalidate()

@@ -115,8 +115,8 @@ async def parse_graphql_parameters(request: Request) -> GraphQLParameters:
 def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool) -> Reply:
     """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
-    ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 under
-    ``application/json``, as the working draft requires.
+    ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 if the
+    media type is ``application/json``, as the working draft requires.
     """
     media_type = _select_reply_media_type(request)
     status = 400 if media_type == GRAPHQL_JSON and not is_executed else 200

@@ -126,7 +126,9 @@ def _split_url_into_path_and_query(url: str, host_header: str) -> tuple[str, str
 
 
 def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
-    """Return the path of a URL; replace each parameter that differs from the host's value by this value, encoded.
+    """Return the path of a URL, in which each route parameter has the value that the host states, percent-encoded.
+
+    A parameter whose decoded text in the path already equals this value is not changed.
 
     Args:
         path: percent-encoded path of the URL.
@@ -158,7 +160,8 @@ def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) ->
 def _encode_path_parameter_value(parameter_name: str, value: str, safe_characters: str) -> str:
     """Percent-encode a parameter's value, except for the characters ``safe_characters``.
 
-    The text ``%2F`` in the value stays ``%2F``, unless the values of this parameter contain no slash.
+    The text ``%2F`` in the value counts as an escaped slash and stays ``%2F``, unless the values of this parameter
+    cannot contain a slash.
     """
     encoded = quote(value, safe_characters)
     return encoded if parameter_name in _VALUES_WITHOUT_SLASH else _ESCAPED_SLASH.sub(r"%\1", encoded)
@@ -185,7 +188,7 @@ class _HeadersWithoutContentType(Headers):
     """Headers that ignore the assignment of a Content-Type."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Set a header other than Content-Type."""
+        """Set a header; do nothing if it is Content-Type."""
         if str(key).lower() != "content-type":
             super().__setitem__(key, value)
 

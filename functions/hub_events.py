@@ -101,7 +101,10 @@ def _decode_event_batch(
     data: Datum,
     trigger_metadata: Mapping[str, Any],
 ) -> Sequence[func.EventHubEvent]:
-    """Replace the SDK's method of this purpose: return a :class:`TriggerBatch` for a batch of bytes."""
+    """Decode the data of an Event Hub trigger: bytes to a :class:`TriggerBatch`, other data to the SDK's events.
+
+    This function replaces the method of the SDK that decodes such data.
+    """
     if data.type == _BINARY:
         return TriggerBatch(data.value.bytes, trigger_metadata)
     events: Sequence[func.EventHubEvent] = _sdk_decode(data, trigger_metadata)
@@ -193,7 +196,7 @@ def _read_partition_id(metadata: Mapping[str, Any]) -> str:
 def _parse_metadata_value(metadata: Mapping[str, Any], name: str) -> Any:
     """Parse an element of the trigger's metadata.
 
-    Some versions of the host send a JSON string that contains JSON text.
+    Instead of the JSON value, some versions of the host send a JSON string that contains its JSON text.
     """
     datum = metadata.get(name)
     value = None if datum is None else datum.value

@@ -20,14 +20,13 @@ _CONDITIONS = ("if-match", "if-none-match")
 
 @asynccontextmanager
 async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
-    """Yield the append id of the request's Idempotency-Key; empty if the request has no key.
+    """Context manager: yield the append id of the request's Idempotency-Key; empty if the request has no key.
 
     An append id prevents a second append of the same audit record.
 
-    Use this context manager for requests that only append one record to an audit chain: a retry gets the same append
-    id and finds the record by this id. If the first request with a key is rejected, the caller may use the key again.
-    A rejected retry does not release the key, because an earlier request has possibly stored the record, or will store
-    it.
+    This is for requests that only append one record to an audit chain: a retry gets the same append id and finds the
+    record by this id. If the first request with a key is rejected, the caller may use the key again. A rejected retry
+    does not release the key, because an earlier request has possibly stored the record, or will store it.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see
@@ -52,10 +51,9 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def reject_reused_idempotency_key(call: Call[Any, Any]) -> AsyncIterator[None]:
-    """Reject the request if its Idempotency-Key was used for another request; a retry is executed again.
+    """Context manager: reject the request if its Idempotency-Key was used for another request; execute retries again.
 
-    Use this context manager for requests that change nothing. If the request is rejected, the caller may use the key
-    again.
+    This is for requests that change nothing. If the request is rejected, the caller may use the key again.
 
     Raises:
         WorkspaceError: as :func:`reserve_append_id`.

@@ -30,7 +30,7 @@ def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, An
     """Import the file of a job: call the activity ``import_steps`` until the job has ended.
 
     Wait before the next call if other jobs must finish first. If the activity fails in all its attempts, mark the job
-    as failed and start again; the activity then only completes the interrupted step.
+    as failed and start the orchestration again; the activity then only completes the interrupted step.
     """
     job_id = context.get_input()
     try:

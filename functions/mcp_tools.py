@@ -41,7 +41,7 @@ class RouteTool:
         operation: name of the operation.
         title: title that MCP clients show to users.
         description: description of the tool for the language model.
-        renamed: body property by name of the argument, where the names differ; callers may use either name.
+        renamed: names of body properties by name of the argument, if the two differ; callers may use either name.
         nullable: names of body properties that are sent even if they are null, because null has a meaning.
         omitted: query parameters of the operation that the tool does not have.
         descriptions: descriptions of arguments that replace the general ones.

@@ -40,7 +40,7 @@ class SerializedOpenApi:
 class OpenApiKey:
     """Cache key of an OpenAPI document.
 
-    The catalog's version and the columns of the queries are not in the key; the cache compares them itself.
+    The catalog's version and the columns of the queries are not in the key; :class:`OpenApiCache` compares them.
 
     Attributes:
         operations: names of the operations that the caller may use.
@@ -54,7 +54,7 @@ class OpenApiKey:
 
 
 class OpenApiCache:
-    """Cache of the OpenAPI documents for the newest version of the catalog; the least recently used are dropped."""
+    """Cache of OpenAPI documents for the newest version of the catalog; a full cache drops the least recently used."""
 
     def __init__(self) -> None:
         self._version = -1

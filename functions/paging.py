@@ -46,7 +46,7 @@ class CatalogPageQuery(BaseModel):
 
 
 def build_cursor_check(list_name: str) -> Check[CatalogPageQuery, Any]:
-    """Build the check of a list operation that rejects a cursor of another list.
+    """Build the check with which a list operation rejects a cursor of another list.
 
     Args:
         list_name: name of the list, as in :func:`select_page`.

@@ -57,7 +57,7 @@ def _build_integer_schema(minimum: int) -> WithJsonSchema:
 
 
 class WindowQuery(BaseModel):
-    """Query parameters that select records by scope and date; a header lists the ignored invalid dates and limits."""
+    """Query parameters that select records by scope and date; a reply header lists ignored invalid dates and limits."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -73,7 +73,7 @@ class WindowQuery(BaseModel):
 
 
 class SequenceQuery(WindowQuery):
-    """Query parameters that select records by date or sequence, and a page."""
+    """Query parameters that select records by date or sequence number, and a page of these records."""
 
     from_sequence: SequenceOrSize = Field(None, alias="fromSequence", description="First sequence, inclusive.")
     to_sequence: SequenceOrSize = Field(None, alias="toSequence", description="Last sequence, inclusive.")

@@ -65,7 +65,7 @@ async def _require_connection(connection_lookup: str) -> Connection:
 
 
 async def _query_newest_payloads(connection_lookup: str, period_kql: str) -> EngineResult:
-    """Return the newest payloads of a connection; fewer if the engine rejects the result as too large."""
+    """Return the newest payloads of a connection; request fewer if the engine rejects the result as too large."""
     engine = services().queries.engine
     try:
         return await engine.execute(_build_payload_query(connection_lookup, period_kql, _MESSAGES))

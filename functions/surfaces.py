@@ -142,7 +142,7 @@ async def delete_surface(call: Call) -> Reply:
 
 
 def _group_query_lookups_by_surface(catalog: Catalog) -> dict[str, list[str]]:
-    """Return the lookups (ids in URLs) of the saved queries of each surface (group of connections), by its lookup."""
+    """Return the lookups (ids in URLs) of the saved queries of each surface (group of connections), by surface."""
     grouped: dict[str, list[str]] = {}
     for lookup in sorted(catalog.queries):
         grouped.setdefault(catalog.queries[lookup].value.surface, []).append(lookup)

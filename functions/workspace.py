@@ -47,7 +47,7 @@ class WorkspaceBody(StrictBody):
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.WORKSPACE_READ)
 async def read_workspace(_: Call) -> Reply:
-    """Return the workspace with its limits, its policies and the numbers of its items."""
+    """Return the workspace with its limits, its policies and the number of its items of each kind."""
     catalog = await services().catalog.get_current_catalog()
     return build_item_reply(_workspace_to_json(catalog))
 

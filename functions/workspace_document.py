@@ -134,9 +134,9 @@ async def _validate_queries_or_return_warning(
 
 
 async def _validate_queries_and_list_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
-    """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
+    """Return a warning for each changed query that the engine rejects, or one warning if the engine is unavailable.
 
-    A PUT of a workspace document with such a query would be rejected.
+    A PUT of a workspace document with a query that the engine rejects would fail.
     """
     try:
         return await _validate_queries_or_return_warning(loaded, plan, _PLAN_SECONDS)

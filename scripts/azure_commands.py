@@ -141,7 +141,7 @@ def _split_shell_words(text: str) -> list[str]:
 
 
 def _find_closing_parenthesis(text: str, start: int) -> int:
-    """Return the position of the parenthesis that closes the one before ``start``."""
+    """Return the position of the parenthesis that closes the one directly before the position ``start``."""
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[start], 0)

@@ -59,7 +59,7 @@ def iterate_errors_about_unknown_properties(packages_folder: Path) -> Iterator[s
 
 
 def _keep_only_properties_member(body: Object) -> Object:
-    """Return the body of a resource with only its member ``properties``, which is empty if the body has none."""
+    """Return the body of a resource without its members other than ``properties``, which is added if missing."""
     found = (
         get_property(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
     )

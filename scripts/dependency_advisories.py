@@ -56,7 +56,7 @@ def build_python_advisory_report() -> AdvisoryReport:
 
 
 def run_pip_audit(requirements_file: Path) -> list[dict[str, Any]]:
-    """Return the result of pip-audit for each package of a file of pinned packages that it could look up.
+    """Run pip-audit on a file of pinned packages; return its result for each package that it could look up.
 
     The list is empty if pip-audit fails or gets no reply.
     """

@@ -45,7 +45,7 @@ class Condition:
 
     @property
     def single_etag(self) -> str | None:
-        """The ETag in If-Match if the request has no other condition and this ETag is strong; else None."""
+        """The only ETag in If-Match, if it is strong and the request has no other condition; else None."""
         match = self.match
         if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
             return None

@@ -73,7 +73,7 @@ class VersionedCache[T]:
         self._checked_at = float("-inf")
 
     async def _refresh_from_store(self) -> None:
-        """Replace the cached value if its version has changed; keep the value and the error if the store fails."""
+        """Replace the cached value if its version has changed; if the store fails, keep it and record the error."""
         began_at = self._runtime.monotonic()
         generation = self._generation
         try:

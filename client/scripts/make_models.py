@@ -90,7 +90,7 @@ def _add_missing_docstrings(source_code: str, schemas: dict[str, Any]) -> str:
 
 
 def _describe_type_use(type_name: str, source_code: str) -> str:
-    """Return a sentence that names a property whose value has the type ``type_name`` in the generated code."""
+    """Return a docstring for a generated type: a sentence that names a property whose values have this type."""
     owner, uses = "", []
     for line in source_code.splitlines():
         if found := re.match(r"class (\w+)\(|(\w+) = TypedDict\(", line):

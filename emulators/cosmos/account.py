@@ -146,9 +146,9 @@ def _build_region_locations(region_names: tuple[str, ...], endpoint: str) -> lis
 
 
 class _SignedResource(NamedTuple):
-    """Resource that a client includes in the signature of a request.
+    """Path and type of the resource that a client includes in the signature of a request.
 
-    For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
+    If the request is about a list of resources, such as all containers of a database, the path is that of their parent.
     """
 
     path_segments: tuple[str, ...]

@@ -222,7 +222,7 @@ class CosmosContainer:
     def remove_expired_items(self) -> None:
         """Remove the items whose time to live has ended.
 
-        The Azure service hides expired items immediately, and removes these items later.
+        The Azure service hides expired items at once and removes them later; clients notice no difference.
         """
         now_seconds = self.clock()
         while self._expirations and self._expirations[0][0] <= now_seconds:
@@ -232,7 +232,7 @@ class CosmosContainer:
                 self.commit({(key, item_id): None})
 
     def _release_unique_values(self, item: CosmosItem) -> None:
-        """Let other items have the unique-key values of an item that is changed or removed."""
+        """Free the unique-key values of an item that is changed or removed, so that other items may have them."""
         for claim in self.unique_keys.list_unique_key_values(item.document):
             self._unique_values.pop((item.key, *claim), None)
 

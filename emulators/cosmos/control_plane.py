@@ -65,7 +65,12 @@ class ControlPlane:
             if request.container_name_or_rid in (key, container.rid):
                 intended = request.read_header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
-                    raise CosmosError(400, "Collection rid in the request does not match the container's rid.", 1024)
+                    raise CosmosError(
+                        400,
+                        f"The container's resource id is '{container.rid}', not '{intended}' as the request expects. "
+                        "It was probably created again; read its properties again.",
+                        1024,
+                    )
                 container.remove_expired_items()
                 return container
         substatus = 1003 if request.segments[4:] else 0

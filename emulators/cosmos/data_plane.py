@@ -32,7 +32,10 @@ _MOST_PAGE_ITEMS = 1000
 
 
 class PartitionItems(NamedTuple):
-    """Items of one physical partition; for the items of one logical partition, the range id is empty."""
+    """Items that a query reads together: those of one physical partition, or of one logical partition.
+
+    ``range_id`` is the id of the physical partition; it is empty for a logical partition.
+    """
 
     range_id: str
     items: ItemList
@@ -240,7 +243,7 @@ def _compute_result_page(
 def _compute_aggregate_page(
     statement: SqlStatement, items: Iterator[LocatedItem], start: PagePosition, max_items: int
 ) -> CosmosResultPage:
-    """Compute the aggregate over the first items, up to the maximum number."""
+    """Compute the aggregate over the first ``max_items`` items; the next page has the aggregate over the next items."""
     read = list(islice(items, max_items))
     documents = [item.document for _, item in read]
     page = CosmosResultPage(statement.list_aggregate_result_if_defined(documents), None, len(documents))

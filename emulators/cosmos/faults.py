@@ -127,7 +127,7 @@ def build_random_faults(
         probability: The probability, from 0 to 1, that one of the faults affects a matching request.
         seed: The seed of the random numbers.
         match: Function that returns whether the faults can affect a request.
-        delay_seconds: The duration of delays; beyond the client's timeout, the client does not receive the reply.
+        delay_seconds: The duration of delays; if it exceeds the client's timeout, the client receives no reply.
     """
     shapes: list[InjectedFault] = [
         InjectedFault(FaultKind.DROP_BEFORE_COMMIT),

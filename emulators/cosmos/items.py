@@ -50,7 +50,9 @@ class ItemOperation:
         The changes are visible only in the transaction until its commit.
 
         Raises:
-            CosmosError: the status is 400, 404, 409, 412 or 413, as in the Azure service.
+            CosmosError: 400 if the operation or its body is invalid, 404 if the item does not exist, 409 if another
+                item has the same id or unique key values, 412 if the ETag does not match or the condition of a patch
+                is false, 413 if the document is too large.
         """
         match self.kind:
             case "create" | "upsert" | "replace":
@@ -63,7 +65,10 @@ class ItemOperation:
                 transaction.remove_item(self._require_item_with_matching_etag(transaction))
                 return ItemResult(204, None, 6.0)
             case _:
-                raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
+                raise CosmosError(
+                    400,
+                    f"The operation type '{self.kind}' is not one of create, read, replace, upsert, patch, delete.",
+                )
 
     def _write_item(self, transaction: Transaction) -> ItemResult:
         document = require_document(self.body)
@@ -266,7 +271,7 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
             document, path, _compute_incremented_number(document, path, operation.get("value")), insert=False
         )
     else:
-        raise CosmosError(400, f"The patch operation '{kind}' is invalid.")
+        raise CosmosError(400, f"The patch operation '{kind}' is not one of add, set, replace, remove, incr, move.")
 
 
 def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
@@ -287,7 +292,13 @@ class _PatchTarget(NamedTuple):
 
 
 def _require_patch_target(document: dict[str, Any], path: object) -> _PatchTarget:
-    """Return the place of the value at a path; raise a CosmosError with status 400 if it has no parent."""
+    """Return the object or array that contains the value at a path, and the name or index of the value.
+
+    The value itself need not exist.
+
+    Raises:
+        CosmosError: 400 if the path is invalid, or the document has no such object or array.
+    """
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -312,7 +323,7 @@ def _parse_array_index(array: list[Any], index_text: str) -> int:
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    """Set the value at a path; in an array, insert the value before the element if ``insert``, else replace it."""
+    """Set the value at a path; if this is an array element, replace it, or insert the value before it (``insert``)."""
     parent, name = _require_patch_target(document, path)
     if isinstance(parent, dict):
         parent[name] = value

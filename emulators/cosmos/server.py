@@ -136,7 +136,10 @@ def _drop_connection(scope: Scope, *, reset: bool) -> None:
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which adds the connection and its number to the ASGI scope for faults."""
+    """uvicorn's HTTP protocol, which adds the connection and its number to the ASGI scope.
+
+    Injected faults close the connection; `CosmosApp.move_write_region` recognises old connections by their number.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own type
         super().connection_made(transport)

@@ -7,7 +7,7 @@ from emulators.cosmos.sql_values import UNDEFINED, SqlBoolean, are_equal, get_ty
 
 
 def _build_text_comparison(compare: Callable[[str, str], bool]) -> Callable[..., Any]:
-    """Build an SQL function of two texts, and an optional flag to ignore upper and lower case, from a comparison."""
+    """Build an SQL function that applies ``compare`` to two texts; an optional third argument ignores letter case."""
 
     def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> SqlBoolean:
         if not isinstance(text, str) or not isinstance(part, str):
@@ -36,7 +36,7 @@ def _contains_element(values: Any, searched: Any, ignore_other_properties: Any =
 
 
 def _is_contained_in(part: Any, whole: Any) -> bool:
-    """Return whether an object has all properties of ``part``, at every level; other values must be equal."""
+    """Return whether ``whole`` has all properties of ``part``, at every level; other values must be equal."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_contained_in(value, whole[name]) for name, value in part.items())
     return are_equal(part, whole)

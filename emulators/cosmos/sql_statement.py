@@ -135,7 +135,7 @@ class SqlStatement:
         )
 
     def _render_payload_expression(self) -> str:
-        """Return the expression after SELECT, which the rewritten query returns as the property `payload`."""
+        """Return the expression after SELECT; the query for a partition returns its value as property `payload`."""
         if self.select_text == "*":
             return self.alias
         if self.is_value:

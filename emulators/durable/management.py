@@ -98,9 +98,9 @@ class Management:
     async def raise_event_and_find_previous_status(
         self, instance_id: str, name: str, data_json: JsonText
     ) -> OrchestrationStatus | None:
-        """Send an external event to an instance that has not ended.
+        """Send an external event to an instance, unless the instance has ended.
 
-        Return the status of the instance; None if the id is unknown.
+        Return the previous status of the instance; None if the id is unknown.
         """
 
         def store_event(connection: sqlite3.Connection, at: datetime) -> None:
@@ -118,7 +118,7 @@ class Management:
     async def terminate_and_find_previous_status(
         self, instance_id: str, output_json: JsonText | None
     ) -> OrchestrationStatus | None:
-        """Terminate an instance that has not ended, and delete its pending activities.
+        """Terminate an instance and delete its pending activities, unless the instance has ended.
 
         Return the previous status of the instance; None if the id is unknown.
         """

@@ -62,7 +62,7 @@ def _reject_json_constant(constant: str) -> None:
 def parse_seconds_if_valid(request: WebhookRequest, parameter_name: str) -> float | None:
     """Parse the query parameter ``parameter_name`` as seconds; None if it is missing or not a number.
 
-    A number below 0.01 or above 230 is replaced by this bound.
+    The result is at least 0.01 and at most 230; a number outside of this range is replaced by the nearer bound.
     """
     try:
         given = float(request.query.get(parameter_name, ""))

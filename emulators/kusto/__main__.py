@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _enable_garbage_collection() -> None:
-    """Enable garbage collection, and exempt all existing objects from it."""
+    """Enable garbage collection, and exempt all existing objects from it, because they exist until the process ends."""
     gc.freeze()
     gc.enable()
 

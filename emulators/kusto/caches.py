@@ -59,7 +59,7 @@ class QueryResultsCache:
         return cached
 
     def store(self, key: CacheKey, cached: CachedQueryResult) -> None:
-        """Replace the result under a cache key; a result that is too large only removes the older result."""
+        """Store a result under a cache key; remove the older result even if the new one is too large to be stored."""
         self._remove_result(key)
         if _count_cached_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
             return

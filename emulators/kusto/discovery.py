@@ -90,8 +90,8 @@ class NextDiscoveryQuery:
 
     Attributes:
         query: the discovery query.
-        reusable: True if the rows of this discovery query depend only on types, not on data, like the rows of all
-            discovery queries before it. A later run may then use the rows again.
+        reusable: True if the rows of this discovery query, and of all discovery queries before it, depend only on
+            types, not on data; a later run may then use them again.
     """
 
     query: ir.Query
@@ -194,14 +194,15 @@ def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
 def map_texts_to_column_names(texts: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
     """Return the name of the output column for each text from a discovery query, by text.
 
-    The empty text cannot be a name; its column is ``Column1``, or has the next number that is free.
+    The empty text cannot be a name; its column is called ``Column1``, or ``Column2`` if another column has that name,
+    and so on.
 
     Args:
         texts: the texts.
         other_names: names of other output columns.
 
     Raises:
-        QueryError: a value is too long for a column name.
+        QueryError: a text is too long for a column name.
     """
     names = [column_name_from_value(value) for value in texts]
     taken = {name.lower() for name in (*names, *other_names)}

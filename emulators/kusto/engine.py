@@ -178,7 +178,8 @@ class Engine:
     Args:
         connection: connection to the database; each query opens its own cursor.
         translator: translates KQL queries to SQL.
-        memory_bytes: memory limit of DuckDB's buffers; None: the process never ends because of leaked memory.
+        memory_bytes: memory limit of DuckDB's buffers. If DuckDB has leaked more than half of it, the engine ends the
+            process; None to never do this.
         is_ingesting: returns whether rows are being inserted, which takes memory, too.
 
     Attributes:
@@ -293,7 +294,7 @@ class Engine:
         Always False while a query runs or rows are inserted.
 
         Args:
-            connection: connection to the database that no other thread uses now.
+            connection: database connection that no other thread uses now.
         """
         if self.running or self._is_ingesting() or self._memory_bytes is None:
             return False

@@ -142,7 +142,7 @@ def unsupported_error(
         construct: the construct, as named in the message.
         reason: reason or remedy, which the message contains in parentheses; empty for none.
         position: position of the construct in the query text; None to search for ``subject`` in the query text.
-        subject: text whose position is that of the error; empty for the first word of ``construct``.
+        subject: name in the query text whose position the error reports; empty for the first word of ``construct``.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(

@@ -116,7 +116,8 @@ def encode_rows(
     Args:
         columns: name and Kusto type of each column.
         rows: the rows.
-        extend_ends_of_periods: True to encode the last microsecond of a day as the last tick (100 ns) of the day.
+        extend_ends_of_periods: True to encode the last microsecond of a day as the last tick (100 ns) of the day,
+            which DuckDB cannot store.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.

@@ -199,7 +199,7 @@ class HubConsumer:
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
         is_woken: True if another thread calls :meth:`wake` when new events arrive; False to poll the hub.
-        has_leaked_memory: returns whether ended queries still occupy the memory; receives a connection for its own SQL.
+        has_leaked_memory: receives a database connection, and returns whether ended queries still occupy the memory.
     """
 
     def __init__(
@@ -407,8 +407,8 @@ class HubConsumer:
 def _get_valid_offset(hub: HubFile, partition: str, stored_offset: Offset) -> Offset:
     """Return the offset at which reading continues; it is lower than the stored one if the hub's file was replaced.
 
-    Sequence numbers start again in a new file. The first event of the new file is therefore newer than the stored
-    offset, although its sequence number is lower. In a new file without events, no number was assigned yet.
+    Sequence numbers start again in a new file. The file was therefore replaced if its first event is newer than the
+    last event that was read, but has no higher sequence number, or if it has not yet assigned the stored number.
     """
     # Read before the first event, because events can arrive between the two reads.
     last = hub.read_last_sequence_number(partition)

@@ -113,7 +113,7 @@ def _build_type_mismatch_error(parameter_name: str, kusto_type: str) -> QueryErr
 
 def _require_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a string")  # noqa: TRY004  one error type for all invalid values
+        raise ValueError("the value must be a string")  # noqa: TRY004  one error type for all invalid values
     value.encode()  # raises a ValueError for a lone surrogate, which UTF-8 cannot encode
     return value
 
@@ -124,7 +124,7 @@ def _unwrap_typed_literal(text: str, type_names: frozenset[str]) -> str:
     if match is None:
         return text.strip()
     if match["type"].lower() not in type_names:
-        raise ValueError(f"expected {min(type_names)}(...)")
+        raise ValueError(f"the value must have the form {min(type_names)}(...)")
     inner = match["value"].strip()
     if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\"" and "dynamic" not in type_names:
         return inner[1:-1]
@@ -134,7 +134,7 @@ def _unwrap_typed_literal(text: str, type_names: frozenset[str]) -> str:
 def _build_integer_parser(bits: int) -> Callable[[str], int]:
     def parse_integer(text: str) -> int:
         if _INTEGER.fullmatch(text) is None:
-            raise ValueError("must be an integer")
+            raise ValueError("the value must be an integer")
         value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise ValueError(f"the integer does not fit into {bits} bits")
@@ -145,16 +145,16 @@ def _build_integer_parser(bits: int) -> Callable[[str], int]:
 
 def _parse_real(text: str) -> float:
     if _REAL.fullmatch(text) is None:
-        raise ValueError("must be a number")
+        raise ValueError("the value must be a number")
     return float(text)
 
 
 def _parse_decimal(text: str) -> Decimal:
     if _REAL.fullmatch(text) is None:
-        raise ValueError("must be a number")
+        raise ValueError("the value must be a number")
     value = Decimal(text)
     if not value.is_finite():
-        raise ValueError("must be a finite number")
+        raise ValueError("the value must be a finite number")
     if not is_representable_in_duckdb(value):
         raise unsupported_error(
             f"decimal values with more than {WHOLE_DIGITS} digits before or {FRACTION_DIGITS} after the point"
@@ -164,7 +164,7 @@ def _parse_decimal(text: str) -> Decimal:
 
 def _parse_bool(text: str) -> bool:
     if text.lower() not in _BOOLS:
-        raise ValueError("must be true or false")
+        raise ValueError("the value must be true or false")
     return _BOOLS[text.lower()]
 
 

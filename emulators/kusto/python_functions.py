@@ -24,7 +24,8 @@ class PythonFunction:
     Attributes:
         name: name of the function in SQL.
         run: the function; it receives null as None, and returns None for null.
-        parameters: DuckDB type of each parameter. In SQL, `EXECUTION` precedes the arguments.
+        parameters: DuckDB type of each parameter. In SQL, the number of the execution (`EXECUTION`) precedes the
+            arguments, so that the function can be stopped with the query.
         result: DuckDB type of the result.
         is_constant: False if two calls with the same arguments can return different values.
     """

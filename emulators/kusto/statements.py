@@ -51,7 +51,9 @@ def list_statement_spans(tokens: Sequence[Token]) -> list[StatementSpan]:
         if statement[0].text.lower() not in _OTHER_STATEMENTS
     ]
     if len(found) > MAX_RESULTS:
-        raise unsupported_error(f"more than {MAX_RESULTS} query statements")
+        raise unsupported_error(
+            f"more than {MAX_RESULTS} query statements in one text", "send them in several requests"
+        )
     return found
 
 

@@ -41,7 +41,7 @@ def bind_stop_event(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: thre
 
 
 def select_execution(execution_number: int | None) -> None:
-    """Select the execution that `raise_if_stopped` checks in the current thread; None if there is no execution."""
+    """Select the execution that `raise_if_stopped` checks in the current thread; None selects no execution."""
     _CURRENT.stopped = None if execution_number is None else _STOPPED.get(execution_number)
 
 

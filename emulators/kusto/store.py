@@ -208,7 +208,7 @@ class Offset:
 
     Attributes:
         sequence: sequence number of the last event that was processed.
-        newest: latest time at which the hub stored one of these events, a naive UTC datetime.
+        newest: latest time at which the hub stored one of the processed events, a naive UTC datetime.
     """
 
     sequence: int

@@ -34,7 +34,7 @@ def parse_kusto_timespan(text: str) -> timedelta:
     sign, body = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
     count = ticks(body)
     if count > _MAX_TICKS:
-        raise TimespanRangeError("the largest timespan is 10675199.02:48:05.4775807")
+        raise TimespanRangeError("the timespan is too long; the longest is 10675199.02:48:05.4775807")
     if count % _TICKS_PER_MICROSECOND:
         raise TimespanRangeError("the timespan has a fraction of a microsecond; use whole microseconds")
     if parse_timespan(body) is None:

@@ -41,7 +41,7 @@ _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class ClientRequestOutcome(Enum):
-    """Outcome of a client's request."""
+    """Outcome of a client's request: executed, not permitted, or ended by closing the connection."""
 
     DONE = auto()
     PERMISSION_MISSING = auto()

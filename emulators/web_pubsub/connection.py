@@ -109,7 +109,10 @@ class ClientConnection:
         return self._outbox.put_and_check_if_wait_needed(self._select_frame_for_subprotocol(payload))
 
     async def wait_for_queue_room(self) -> None:
-        """Wait until less than half of the client's queue is used; return earlier if the client is slow."""
+        """Wait until less than half of the client's queue is used.
+
+        Return after a short time if the client reads too slowly, so that it does not delay the sender.
+        """
         await self._outbox.wait_for_queue_room()
 
     def start_buffering(self) -> None:

@@ -90,8 +90,8 @@ class Outbox:
     async def wait_for_queue_room(self) -> None:
         """Wait until the queue is less than half full, as long as the client accepts data.
 
-        A client counts as slow if it accepts nothing for ``ROOM_SECONDS``, or not enough in ``MOST_ROOM_SECONDS``.
-        Senders do not wait for it again until its queue is less than half full.
+        A client counts as slow if it accepts nothing for ``ROOM_SECONDS``, or if its queue is still half full after
+        ``MOST_ROOM_SECONDS``. Senders do not wait for a slow client again until its queue is less than half full.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + MOST_ROOM_SECONDS

@@ -268,7 +268,8 @@ def match_operation(method: str, path_below_hub: str) -> MatchedOperation:
     """Return the REST operation for an HTTP method and a path below the hub's path.
 
     Raises:
-        WorkspaceError: ROUTE_NOT_FOUND; METHOD_NOT_ALLOWED.
+        WorkspaceError: ROUTE_NOT_FOUND if no operation has this path; METHOD_NOT_ALLOWED if operations have this path,
+            but none has this method.
     """
     segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():

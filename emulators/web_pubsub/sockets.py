@@ -92,7 +92,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send an ASGI message of the application; after the last message of a rejection, the handshake is complete."""
+        """Send an ASGI message of the application; the last message of a rejection completes the handshake."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True

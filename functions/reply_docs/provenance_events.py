@@ -45,7 +45,7 @@ type ChainRecord = AuditEvent | Amendment | Transition | DamagedRecord
 
 
 class Verdict(TypedDict):
-    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one.
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record (else null).
 
     `BrokenAt` is the RecordID of the first damaged or missing record, and `Reason` describes the damage. `ForkDetected`
     is true if two records follow the same record. `Record` is the requested record, and `RecomputedHash` is the hash

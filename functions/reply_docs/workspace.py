@@ -17,7 +17,7 @@ class RequestLimits(TypedDict):
 
 
 class WorkspaceStatistics(TypedDict):
-    """Numbers of the workspace's items."""
+    """Number of the workspace's items of each kind."""
 
     connectionCount: int
     surfaceCount: int

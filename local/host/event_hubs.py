@@ -175,7 +175,10 @@ class PartitionLoop:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Deliver events until the host stops. A batch that has begun is finished before, unless its function fails."""
+        """Deliver events until the host stops.
+
+        A batch that has begun is finished before the loop ends, unless its function fails.
+        """
         while not self._stopping.is_set():
             try:
                 await self._deliver_events_until_stopped()
@@ -229,7 +232,7 @@ class PartitionLoop:
         )
 
     async def _try_deliver_or_drop(self, delivery: _Delivery) -> bool:
-        """Call the function with events until it succeeds or the last retry has failed.
+        """Call the function with events until it succeeds; after the last failed retry, drop the events.
 
         Return False if the host stops first, else True.
         """

@@ -201,7 +201,7 @@ async def _issue_pending_api_keys(wired: Services, data_dir: Path) -> None:
 
 
 def _create_key_draft(draft_path: Path) -> None:
-    """Create the empty draft of the key file; until it becomes the key file, the next start issues the keys."""
+    """Create an empty draft of the key file; while the draft exists, each start of the host issues the keys again."""
     _write_private_file(draft_path, "")
     durable_files.fsync_folders_up_to(draft_path, draft_path.parent)
 

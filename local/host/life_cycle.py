@@ -409,7 +409,8 @@ async def _require_import_waiting_for_upload(upload_name: str) -> None:
 async def _release_stream_reservations() -> None:
     """Remove the quota reservations for live streams of an earlier host; these streams no longer exist.
 
-    Delete the file if it is damaged. The service continues without its content, so other failures are only logged.
+    If the file of the reservations is damaged, it is deleted. Other failures are only logged, because the host can run
+    with outdated reservations.
     """
     from shared.backends.embedded.sqlite import (  # noqa: PLC0415  only needed if the file exists
         delete_database_file,
@@ -449,7 +450,7 @@ async def _seed_workspace_and_build_query_checks(workspace_file: Path) -> "Query
 
 @contextlib.contextmanager
 def _convert_start_errors() -> Iterator[None]:
-    """Context manager: convert errors of files and stores, such as a full disk, to an error with the reason."""
+    """Context manager: convert errors of files and stores, such as a full disk, to a StartError with the reason."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

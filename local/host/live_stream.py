@@ -76,9 +76,9 @@ class ReplayPrelude:
     def __call__(
         self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
     ) -> Coroutine[None, None, None] | None:
-        """Buffer live events for a client, and return the coroutine that replays.
+        """Start to buffer live events for a client, and return the coroutine that sends the earlier events.
 
-        Return None if the client requests no replay.
+        Return None, without buffering, if the client requests no replay.
         """
         # The app validated these parameters when it accepted the client.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
@@ -144,7 +144,7 @@ class HubProgress:
         self._runs_engine = runs_engine
 
     async def is_hub_read_by_engine(self) -> bool:
-        """Return whether a query engine reads the hub: that of this host, or another one that has read it before.
+        """Return whether a query engine reads the hub: this host's engine, or another one that has read the hub before.
 
         Raises:
             sqlite3.Error: the file of the hub cannot be read.

@@ -57,7 +57,7 @@ class RunningHost:
 
 @contextlib.contextmanager
 def record_running_host(data_dir: Path, address: str) -> Iterator[None]:
-    """Record the host's address in a file while the ``with`` block runs; first remove the records of stopped hosts.
+    """Context manager: record the host's address in a file during the block; first remove records of stopped hosts.
 
     Raises:
         OSError: the data directory cannot be written.
@@ -127,7 +127,7 @@ type DataDirLock = TextIO
 
 
 async def lock_data_dir(data_dir: Path) -> DataDirLock:
-    """Lock a data directory for one host.
+    """Lock a data directory for this host, and return the open lock file, which holds the lock.
 
     Raises:
         StartError: another host holds the lock and does not stop in time.

@@ -167,7 +167,7 @@ class Triggers:
         """Return, for each event hub, the consumer groups that must read an event before it may be deleted.
 
         Args:
-            is_hub_read_by_engine: whether a query engine reads the impulses.
+            is_hub_read_by_engine: whether a query engine reads the hub ``impulses`` (normalised telemetry messages).
         """
         # The archive must contain each message, also after its function was disabled.
         readers = {_ARCHIVE_GROUP, TABLE_GROUP} if is_hub_read_by_engine else {_ARCHIVE_GROUP}

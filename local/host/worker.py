@@ -124,7 +124,7 @@ async def _call_worker_library(request: protos.WorkerRequest) -> Any:
     try:
         return await runtime.invocation_request(request)
     except SystemExit as error:
-        raise FunctionFailed(f"SystemExit: {error}", traceback.format_exc()) from None
+        raise FunctionFailed(f"SystemExit: the app called sys.exit({error})", traceback.format_exc()) from None
     except asyncio.CancelledError:
         task = asyncio.current_task()
         # The MCP SDK resets the task's count of cancellations.

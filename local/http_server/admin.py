@@ -24,7 +24,9 @@ class Admin:
         """Handle a request under ``/admin/``.
 
         Raises:
-            WorkspaceError: ADMINISTRATION_IS_LOCAL; ROUTE_NOT_FOUND; INVALID_REQUEST.
+            WorkspaceError: ADMINISTRATION_IS_LOCAL if the caller is not on this machine; ROUTE_NOT_FOUND for another
+                method or path, or an unknown function; INVALID_REQUEST if the body is not a JSON object, or the
+                function is not a timer function.
         """
         if not is_local_request(scope):
             detail = "The administration API accepts callers on this machine only."

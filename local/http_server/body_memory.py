@@ -20,7 +20,7 @@ RETRY_AFTER_SECONDS: Final = 5
 
 
 class BodyMemory:
-    """Counter of the bytes of the bodies that are in memory.
+    """Counter of the bytes of all request bodies that are in memory.
 
     Args:
         max_bytes: maximum number of counted bytes of all bodies.

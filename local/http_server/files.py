@@ -54,9 +54,9 @@ class Files:
         Requests to an upload link are passed to :class:`Uploads` instead.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED, FILE_NOT_FOUND, or UNAVAILABLE
-                ``BLOB_STORE_UNAVAILABLE`` if the key of links cannot be used, before anything is sent; for an upload
-                link, also the errors of ``Uploads.serve``.
+            WorkspaceError: before anything is sent: LINK_INVALID if the signature does not match, LINK_EXPIRED,
+                METHOD_NOT_ALLOWED, FILE_NOT_FOUND, or UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` if the key that signs
+                links cannot be read. For an upload link, also the errors of ``Uploads.serve``.
             UploadInterruptedError: the client disconnected during an upload.
         """
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))

@@ -33,7 +33,7 @@ def check_host_header(headers: Iterable[tuple[bytes, bytes]], http_version: str)
         http_version: HTTP version of the request, such as ``1.1``.
 
     Raises:
-        WorkspaceError: INVALID_REQUEST.
+        WorkspaceError: INVALID_REQUEST if the header is missing, repeated or invalid.
     """
     hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
     if not hosts and http_version == "1.0":
@@ -47,7 +47,7 @@ def check_host_header(headers: Iterable[tuple[bytes, bytes]], http_version: str)
 def check_single_idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Check that a request has at most one header ``Idempotency-Key``.
 
-    The server would otherwise join the values of two headers to a different key.
+    The server joins the values of repeated headers; the result would be a key that the client did not send.
 
     Args:
         headers: request headers, with names in lower case.

@@ -58,9 +58,10 @@ class ConnectionLimits:
 
     Attributes:
         connections: maximum number of open connections.
-        seconds: maximum time in seconds for all headers of a request, between two parts of its body, before the
-            first request of a connection, and in which a client may read nothing of a reply.
-        unread_seconds: time in seconds without reading after which a new connection may replace that of the client.
+        seconds: maximum time in seconds for each of these: until the first request of a connection; for all headers of
+            a request; between two parts of its body; and while the client reads nothing of a reply.
+        unread_seconds: time in seconds after which the connection of a client that reads nothing of a reply may be
+            closed to make room for a new connection.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)
@@ -123,8 +124,8 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
         """Accept a new connection.
 
-        At the limit of connections, close an idle connection to make room, or one whose client does not read a reply;
-        if there is none, reject the new one.
+        At the limit of connections, first close an idle connection, or one whose client does not read its reply. If
+        there is no such connection, reject the new one.
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
@@ -223,7 +224,7 @@ class HttpConnection(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Reject an invalid request; only close the connection if an earlier request still waits for its response."""
+        """Reject an invalid request; if an earlier request still waits for its response, just close the connection."""
         begun = b"" if self._stage is _Stage.BODY else self._data
         error = self._fault or self._sizes.error or build_parse_error(begun, msg.rstrip("."))
         if self._can_reply():
@@ -272,14 +273,17 @@ class HttpConnection(HttpToolsProtocol):
             )
 
     def _has_stopped_reading(self, now: float, idle_seconds: float) -> bool:
-        """Return whether the client has read nothing of its replies for a time, as far as earlier calls measured it."""
+        """Return whether the client has read nothing of its replies for ``idle_seconds``.
+
+        The time counts from the first call that finds unread bytes, or from the last call that finds fewer of them.
+        """
         unread = self.transport.get_write_buffer_size()
         if not self._unread_bytes or unread < self._unread_bytes:
             self._unread_bytes, self._read_at = unread, now
         return unread > 0 and now - self._read_at >= idle_seconds
 
     def _close(self) -> None:
-        """Close the connection as soon as the client has read what was sent, or does not read for the time limit."""
+        """Close the connection when the client has read all sent bytes, or has read nothing within the time limit."""
         self.transport.close()
         if self._timer is None:
             self._start_timer(self._limits.seconds)

@@ -1,7 +1,7 @@
 """Uploads of files through signed links to the embedded blob stores; the requests are those of Azure Blob Storage.
 
-A client uploads a file in one request (Put Blob), or in blocks (Put Block) that it can send again after an interruption
-and then joins (Put Block List, which it can repeat, too). Get Block List returns the blocks that are already stored.
+A client uploads a file in one request (Put Blob), or in blocks (Put Block), which it then joins (Put Block List). It
+can repeat each of these requests after an interruption. Get Block List returns the blocks that are already stored.
 """
 
 import asyncio
@@ -81,8 +81,9 @@ class Uploads:
             receive: ASGI function that receives the request body.
 
         Raises:
-            WorkspaceError: INVALID; NOT_FOUND ``FILE_NOT_FOUND``; TOO_LARGE ``UPLOAD_TOO_LARGE``; STORAGE_FULL
-                ``STORAGE_FULL``; METHOD_NOT_ALLOWED; errors of ``check_upload``, before and after the body is received.
+            WorkspaceError: INVALID for an invalid parameter or block list; NOT_FOUND ``FILE_NOT_FOUND``; TOO_LARGE
+                ``UPLOAD_TOO_LARGE``; STORAGE_FULL ``STORAGE_FULL``; METHOD_NOT_ALLOWED; the errors of
+                ``check_upload``, which is called before and after the body is received.
             UploadInterruptedError: the client disconnected.
         """
         try:
@@ -206,7 +207,7 @@ class _Upload:
                 path.unlink(missing_ok=True)
 
     def _read_committed_blocks(self) -> list[_Block]:
-        """Return the blocks from which the blob was joined; none if it was uploaded otherwise or is missing."""
+        """Return the blocks from which the blob was joined; empty if it was uploaded as a whole, or is missing."""
         try:
             lines = self._committed_list.read_text().splitlines() if self._path.exists() else []
         except FileNotFoundError:
@@ -222,7 +223,7 @@ class _Upload:
 
     @asynccontextmanager
     async def _create_draft(self) -> AsyncIterator[Path]:
-        """Return a context manager that creates a temporary file, and deletes it at its end if it was not moved."""
+        """Context manager: create a temporary file; delete it at the end of the block unless it was moved."""
         path = self._folder / DRAFTS / "upload"
         draft = await asyncio.to_thread(durable_files.write_temporary_file, path, b"")
         try:

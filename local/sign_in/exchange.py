@@ -26,7 +26,8 @@ class SignInExchange:
         """Exchange the code in a body ``{code}`` for a reply ``{token, expiresAt}``; the code becomes invalid.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID; UNAUTHENTICATED if the member is unknown
+            WorkspaceError: METHOD_NOT_ALLOWED unless the method is POST; INVALID if the body has no code;
+                SIGN_IN_CODE_INVALID if the code is unknown, used or expired; UNAUTHENTICATED if the member is unknown
                 or disabled.
         """
         if method != "POST":

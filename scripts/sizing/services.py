@@ -27,7 +27,7 @@ class EventHubsSize:
         mb_in_per_second: MB sent to both hubs.
         events_out_per_second: events read by all consumer groups.
         mb_out_per_second: MB read by all consumer groups.
-        throughput_units: throughput units of the Standard tier that this load requires, even if the tier has fewer.
+        throughput_units: throughput units that this load requires, even if the Standard tier does not offer so many.
         processing_units: units of the Premium tier; 0 if the Standard tier suffices.
         partitions: number of partitions of each hub.
         partition_messages_per_second: number of messages that one reader of a partition can process.

@@ -53,7 +53,8 @@ class ServiceReply:
         """Return this reply if it has one of the expected statuses; otherwise raise CheckFailedError."""
         if self.status not in expected_statuses:
             raise CheckFailedError(
-                f"status {self.status} instead of {expected_statuses[0]}: {self.body[:300].decode(errors='replace')}"
+                f"the reply has status {self.status} instead of {expected_statuses[0]}: "
+                f"{self.body[:300].decode(errors='replace')}"
             )
         return self
 

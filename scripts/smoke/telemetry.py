@@ -14,7 +14,7 @@ _WILDCARD = re.compile(r"\[(.)[^]]*\]|\*|\?")
 
 @dataclass(frozen=True)
 class TelemetryRoute:
-    """Way on which the workspace accepts a telemetry message.
+    """Sender, connection and device with which the workspace accepts a telemetry message.
 
     Attributes:
         sender: team member or holder of a bound API key who may send the message.
@@ -49,7 +49,7 @@ class _Sender(NamedTuple):
 
 
 def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections: Sequence[str]) -> TelemetryRoute:
-    """Return the first way on which a telemetry message can be sent.
+    """Return the first sender, connection and device with which a telemetry message can be sent.
 
     Args:
         context: state of the smoke test; the bound keys in it are used before other keys.
@@ -100,7 +100,7 @@ def choose_connections(usable_lookups: Sequence[str], wanted_lookup: str) -> Seq
 
 
 def find_device_id_or_empty(pattern_lists: Sequence[Sequence[str]], fixed_device_id: str = "") -> str:
-    """Return a device id that matches at least one pattern of each limit; empty if none was found.
+    """Return a device id that matches at least one pattern of each list; empty if none was found.
 
     Args:
         pattern_lists: lists of shell-style patterns; an empty list allows each device.

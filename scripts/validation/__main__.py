@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 def main(arguments: list[str]) -> ExitCode:
     """Run the tests, write the report and print its path; return 0 if the validation passed, else 1.
 
-    It fails if a test failed or did not run, or if the version or the environment changed during the run.
+    The validation fails if a test failed or did not run, or if the version or the environment changed during the run.
     """
     options = _parse_options(arguments)
     clauses = parse_clauses((ROOT / PAGE).read_text(encoding="utf-8"))

@@ -108,7 +108,7 @@ def _compare_column_by_group(
     rows: Iterable[Mapping[str, Any]],
     to_number: Callable[[Any], Number | None],
 ) -> list[AlertGroup]:
-    """Return a group for each combination of labels; a group matches if the column of at least one row does."""
+    """Return a group for each combination of labels; it matches if the condition holds for the column in some row."""
     compare = _COMPARISONS[condition.operator or Operator.GT]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
@@ -160,7 +160,9 @@ def evaluate_absence_rule_groups(
     rule_created_at: datetime,
     at: datetime,
 ) -> list[AlertGroup]:
-    """Evaluate an absence rule; return a group for each enabled connection, with the seconds since the last message.
+    """Evaluate an absence rule, which fires if a connection sends no messages.
+
+    Return a group for each enabled connection, with the seconds since the connection's last message.
 
     Args:
         rule: alert rule of the kind absence.

@@ -174,7 +174,10 @@ def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
 def _iterate_column_errors(
     rule: AlertRule, columns: tuple[Column, ...], readable_kql: str | None
 ) -> Iterator[FieldError]:
-    """Yield errors for columns of the rule that its query lacks; without the query's text, they contain no hints."""
+    """Yield an error for each column of the rule that the rule's query does not have.
+
+    ``readable_kql`` is the text of the query, or None if the caller may not read it; the errors then contain no hints.
+    """
     names = [column.name for column in columns]
     used = [(f"groupBy[{index}]", name) for index, name in enumerate(rule.group_by)]
     if rule.condition is not None and rule.condition.column is not None:

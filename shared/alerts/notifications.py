@@ -31,7 +31,9 @@ _LOG = get_logger("alerts")
 
 @dataclass(slots=True)
 class Outages:
-    """Outages that the publication of several rules' events has met; each further call would wait for its timeout.
+    """Services that did not respond while the events of several rules were published.
+
+    They are not called again during this publication, because each call would wait for its timeout.
 
     Attributes:
         has_publication_failed: whether the webhook outbox or the store of the alerts did not respond.
@@ -47,7 +49,7 @@ class Notifications:
 
     ``Alert.marks`` has a mark for each event about the alert that is not yet published.
 
-    Each event can be published twice without effect: the outbox and the audit log recognise the event's key.
+    An event that is published twice has no second effect: the outbox and the audit log recognise the event's key.
 
     Args:
         store: storage of the alerts.
@@ -78,8 +80,8 @@ class Notifications:
         """Publish the unpublished events about a rule's alerts, remove the marks of the events; return the new record.
 
         Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
-        the events again. An audit event that cannot be appended keeps only its own mark, because a damaged audit chain
-        must not delay webhook events.
+        the events again. If an audit event cannot be appended, only the mark of this event stays, because a damaged
+        audit chain must not delay webhook events.
 
         Args:
             record: the rule's record, as it is stored.

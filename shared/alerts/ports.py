@@ -72,8 +72,9 @@ class AlertStore(Protocol):
 
         Return the new token of the record. Return None and store nothing if another process has changed the record.
 
-        The new state is stored last. If the store cannot apply many changes in one transaction and the process ends in
-        between, some of the alerts are stored, the stored state is not idle, and the caller processes the rule again.
+        The new state is stored last, because a store may need several transactions for many changes. If the process
+        ends between them, only some of the alerts are stored; the stored state is then not idle, so the caller
+        processes the rule again.
 
         Args:
             record: the record that the changes are based on.

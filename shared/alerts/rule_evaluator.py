@@ -74,7 +74,7 @@ class RuleEvaluator:
             catalog: the current workspace catalog.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the store, or that of the catalog, does not respond.
+            WorkspaceError: UNAVAILABLE if the store of the alerts or of the catalog does not respond.
         """
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
@@ -229,6 +229,9 @@ class RuleEvaluator:
 
 
 def _has_resolved_error_alert(record: RuleRecord) -> bool:
-    """Return whether the end of a rule's error alert is unpublished; a new failure would need a second error alert."""
+    """Return whether a rule's error alert is resolved, but still stored because its end is not published yet.
+
+    A new failure must wait until then, because a rule can have only one error alert.
+    """
     error_alert = record.state.error_alert if record.state else None
     return error_alert is not None and not error_alert.is_active

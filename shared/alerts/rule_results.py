@@ -166,7 +166,7 @@ def compute_state_after_rule_end(
 def _has_unpublished_events(
     alerts: Iterable[Alert], changed_alerts: Iterable[Alert], error_alert: Alert | None
 ) -> bool:
-    """Return whether an alert has marks after an evaluation; an evaluation adds marks and removes none."""
+    """Return whether any alert of a rule has marks after an evaluation, which adds marks and removes none."""
     return any(alert.marks for alert in (*alerts, *changed_alerts)) or bool(error_alert and error_alert.marks)
 
 

@@ -157,7 +157,10 @@ class AlertScheduler:
             self._cache_rule_state(lookup, state, catalog.version)
 
     def _cache_rule_state(self, rule_lookup: str, state: RuleState | None, catalog_version: int) -> None:
-        """Keep the state of a rule that was processed with a version of the catalog, until the next refresh."""
+        """Cache the state of a rule that was processed with a version of the catalog, until the next refresh.
+
+        None, for a rule without a state, removes the rule from the cache.
+        """
         retry_at = self._runtime.monotonic() + RETRY_SECONDS
         self._retry_at.pop(rule_lookup, None)
         if state is None:

@@ -139,8 +139,9 @@ class Alerts:
             comment: comment of the person.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``ALERT_NOT_FOUND``; CONFLICT ``ALERT_RESOLVED``; CONFLICT ``ALERT_CHANGED`` if
-                other processes changed the alert during each attempt; UNAVAILABLE if a store does not respond.
+            WorkspaceError: NOT_FOUND ``ALERT_NOT_FOUND``; CONFLICT ``ALERT_RESOLVED`` if the alert is resolved;
+                CONFLICT ``ALERT_CHANGED`` if other processes changed the alert during each attempt to store the
+                acknowledgement; UNAVAILABLE if a store does not respond.
         """
         found = await self._store.find_alert(alert_id)
         if found is None:

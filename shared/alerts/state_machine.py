@@ -85,7 +85,10 @@ def add_alert_end_to_changes(alert: Alert, at: datetime, changes: AlertChanges) 
 
 
 def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str) -> Alert:
-    """Build the alert of a group that begins to meet the condition: pending, or firing without a hold duration."""
+    """Build the alert of a group that begins to meet the condition.
+
+    The alert is pending during the rule's hold duration; if the rule has none, the alert fires at once.
+    """
     pending = Alert(
         id=alert_id,
         rule=rule.lookup,

@@ -106,9 +106,9 @@ class ChainReceipts:
         return True
 
     async def _check_cancellation_at_start_of_part(self, record_index: int) -> None:
-        """Check for cancellation of the job, and let other tasks run, if a part of the records begins.
+        """Check for cancellation of the job, and let other tasks run, if a record is the first of its part.
 
-        A part has :data:`RECEIPTS_PER_PART` records; ``record_index`` counts from 0.
+        A part has :data:`RECEIPTS_PER_PART` records; ``record_index`` is the index of the record, from 0.
         """
         if record_index % RECEIPTS_PER_PART == 0:
             await self._check()

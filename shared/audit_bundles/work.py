@@ -58,7 +58,7 @@ verifier-key.cbor  the public keys of the checkpoints and receipts, as a COSE_Ke
 
 
 def build_readme(manifest: Mapping[str, Any], digests: Mapping[str, str]) -> bytes:
-    """Build the README file of a bundle, which ends with the digests of all other files.
+    """Build the README file of a bundle; the file ends with the digests of all other files of the bundle.
 
     Args:
         manifest: content of the bundle's file ``manifest.json``.
@@ -282,7 +282,11 @@ class BundleRunner:
         return sum(entry["records"] for entry in entries)
 
     async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest, key: VerifierKey) -> None:
-        """Write the public keys of the bundle; ``key`` is the signing key from before the first chain was read."""
+        """Write the public keys of the bundle; ``key`` is the signing key from before the first chain was read.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``CHECKPOINTS_UNAVAILABLE`` if the signing key was replaced since.
+        """
         if await self._sources.checkpoints.load_verifier_key() != key:
             # One key must verify the checkpoints of all chains, but some have no signature of the new key.
             detail = "The key that signs checkpoints was replaced while the bundle was built; try again."
@@ -318,7 +322,7 @@ class _JobWatch:
 
         Raises:
             JobEndedError: the job has ended or was deleted.
-            WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+            WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if the disk has no free space.
         """
         if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
             return

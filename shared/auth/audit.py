@@ -12,7 +12,7 @@ _LOG = logs.get_logger("auth")
 
 
 class AccessAudit:
-    """Recorder of issued and revoked credentials; only logs a warning if the workspace has no provenance."""
+    """Recorder of audit events about credentials; it only logs a warning if the workspace has no provenance."""
 
     def __init__(self, directory: Directory, audit_log: AuditLog) -> None:
         self._directory = directory
@@ -41,7 +41,8 @@ class AccessAudit:
             after: state of the entity after the action; None to omit it.
 
         Returns:
-            The stored record, which an earlier call possibly stored; None if the workspace has no provenance.
+            The record that this call, or an earlier call with the same ``append_id``, has stored; None if the workspace
+            has no provenance.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the event is not recorded; the caller must then not give a new credential to

@@ -42,7 +42,7 @@ _LOG = logs.get_logger("auth")
 class KeyUsageRecorder:
     """Background writer of the times at which API keys were last used.
 
-    A failed write is skipped; of several failures in a row, only the first is logged.
+    A failed write is not repeated; of several failures in a row, only the first is logged.
 
     Args:
         store: storage of the keys.
@@ -105,8 +105,8 @@ class Authenticator:
     """Verifier of callers' credentials: API keys, the service's own tokens and, if configured, Entra ID tokens.
 
     Attributes:
-        lacks_entra_time: True if a person's Entra ID token contained no time of the sign-in when this process last
-            verified such a token.
+        lacks_entra_time: True if the last Entra ID token of a person that this process verified did not contain the
+            time of the sign-in.
     """
 
     def __init__(
@@ -139,7 +139,8 @@ class Authenticator:
             accepted: kinds of credential that the operation accepts.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if keys or team cannot be loaded.
+            WorkspaceError: UNAUTHENTICATED if the credential is missing, invalid or of a kind that is not accepted;
+                UNAVAILABLE if keys or team cannot be loaded.
         """
         scheme, _, credential = authorization.partition(" ")
         # Only these characters are white space in a header (RFC 9110 section 5.6.3); Python strips more by default.
@@ -155,7 +156,7 @@ class Authenticator:
         if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra_token(credential):
             return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:
-            raise build_unauthenticated_error("This operation does not accept tokens of this service.")
+            raise build_unauthenticated_error("Tokens of this service are not accepted here; send an API key.")
         return await self._authenticate_token(credential)
 
     async def close(self) -> None:
@@ -176,9 +177,9 @@ class Authenticator:
             WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, or if the member is disabled.
         """
         if expires_at <= self._runtime.now():
-            raise build_unauthenticated_error("The token has expired.")
+            raise build_unauthenticated_error("The token has expired; request a new one.")
         if token_id in (await self._credentials.load_current_value()).revoked_tokens:
-            raise build_unauthenticated_error("The token was revoked.")
+            raise build_unauthenticated_error("The token was revoked; request a new one.")
         member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
@@ -195,9 +196,9 @@ class Authenticator:
         credentials = await self._credentials.load_current_value()
         team = await self._directory.get_team()
         if claims.token_id in credentials.revoked_tokens:
-            raise build_unauthenticated_error("The token was revoked.")
+            raise build_unauthenticated_error("The token was revoked; request a new one.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
-            raise build_unauthenticated_error("The token is not valid.")
+            raise build_unauthenticated_error("The token is not valid; request a new one.")
         member = _require_member_of_valid_token(team, claims.username, claims.token_id)
         return Principal(
             member_id=member.id,
@@ -220,7 +221,7 @@ class Authenticator:
         if claims is not None:
             if claims.expires_at <= self._runtime.now():
                 del self._claims_cache[digest]
-                raise build_unauthenticated_error("The token has expired.")
+                raise build_unauthenticated_error("The token has expired; request a new one.")
             self._claims_cache.move_to_end(digest)
             if await self._codec.is_key_published(claims.key_id):
                 return claims

@@ -38,8 +38,9 @@ class CredentialLineage:
 
     Args:
         store: storage of API keys and issued tokens.
-        find_consent_credential_id: function from the id of an OAuth grant to the id of the credential with which a
-            member consented to the grant; it returns None for an unknown grant. None if OAuth grants are not supported.
+        find_consent_credential_id: receives the id of an OAuth grant, and returns the id of the credential with which a
+            member consented to the grant, or None for an unknown grant. The function itself is None if OAuth grants are
+            not supported.
         older_keys: finds the creators of API keys of earlier versions; None if they are not needed.
     """
 
@@ -67,7 +68,7 @@ class CredentialLineage:
         return None if creators is None else frozenset(creators) - {caller.member_id}
 
     async def describe_persons_who_may_know_credential(self, caller: Principal) -> list[str]:
-        """Return texts about the persons who may know the caller's credential; empty if this is the caller only.
+        """Return texts that identify the persons who may know the caller's credential; empty if only the caller does.
 
         The texts do not depend on the audit log, so that they are the same before, during and after its outage. For a
         key whose creators are not stored, they therefore contain the id of the key.
@@ -86,9 +87,9 @@ class CredentialLineage:
 
         The caller must not approve changes of these members.
 
-        The result contains the creators of the caller's credential, and each service with an API key that the caller or
-        one of these creators made, or whose creators are unknown. Otherwise, a person could make changes with the key
-        of a service and then approve them.
+        The result contains the creators of the caller's credential. It also contains each service with an API key that
+        the caller or one of these creators made, or with an API key of unknown creators. Otherwise, a person could make
+        changes with the key of a service and then approve them.
 
         Args:
             caller: person who approves or rejects a change.

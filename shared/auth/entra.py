@@ -14,7 +14,7 @@ from shared.auth.tokens import CLOCK_TOLERANCE
 
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
-_INVALID = "The token is not valid."
+_INVALID = "The token is not valid; request a new one."
 _BACKDATING: Final = timedelta(minutes=5)
 """Time by which Entra ID sets ``iat`` and ``nbf`` before the issue of a token.
 
@@ -45,7 +45,8 @@ class EntraTokens:
         """Verify an Entra ID token and return its claims.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if the provider's keys cannot be fetched.
+            WorkspaceError: UNAUTHENTICATED if the token is invalid or has expired; UNAVAILABLE if the provider's keys
+                cannot be fetched.
         """
         try:
             key = await self._load_public_key(jose.parse_token_header(token))
@@ -57,7 +58,7 @@ class EntraTokens:
                 options={"require": _REQUIRED, "verify_aud": False},
             )
         except jwt.ExpiredSignatureError:
-            raise build_unauthenticated_error("The token has expired.") from None
+            raise build_unauthenticated_error("The token has expired; request a new one.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise build_unauthenticated_error(_INVALID) from None
         audience = claims["aud"]
@@ -141,7 +142,10 @@ def get_token_expiry(claims: EntraClaims) -> datetime:
 
 
 def compute_latest_possible_issue_time(claims: EntraClaims) -> datetime:
-    """Return the latest time, by the clock of this service, at which a verified Entra ID token can have been issued."""
+    """Return the latest time, by the clock of this service, at which a verified Entra ID token can have been issued.
+
+    It is later than the claim ``iat``, because Entra ID states an earlier time there, and clocks can differ.
+    """
     return datetime.fromtimestamp(int(claims["iat"]), UTC) + _BACKDATING + CLOCK_TOLERANCE
 
 

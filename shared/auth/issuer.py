@@ -83,7 +83,8 @@ class TokenIssuer:
         Raises:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``, or naming ``Authorization`` if the caller's
                 credential is bound to so many connections or devices that the token would be too long; FORBIDDEN
-                ``DELEGATED_TOKEN``; UNAUTHENTICATED if the caller's credential was revoked in the meantime.
+                ``DELEGATED_TOKEN`` if the caller is an OAuth client; UNAUTHENTICATED if the caller's credential was
+                revoked in the meantime.
         """
         caller.require_not_delegated()
         issued_at = self._runtime.now()
@@ -137,8 +138,8 @@ class TokenIssuer:
         """Revoke a token; the token of another member requires the right to manage keys.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN; UNAVAILABLE as for
-                :meth:`CredentialRevoker.revoke_token`.
+            WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND`` if no active token has the id; FORBIDDEN if the caller may not
+                revoke it; UNAVAILABLE as for :meth:`CredentialRevoker.revoke_token`.
         """
         caller.require_no_connection_binding()
         token = await self._store.find_token(token_id)

@@ -38,7 +38,7 @@ def parse_token_header(token: str) -> Mapping[str, Any]:
         raise ValueError(f"the token is longer than {MAX_LENGTH} characters")
     segments = token.split(".")
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
-        raise ValueError("the token is not a signed token in compact form")
+        raise ValueError("the token must have three segments (header, payload, signature) separated by dots")
     header, payload, _ = (_decode_segment(segment) for segment in segments)
     _check_time_claims(_parse_json_object(payload))
     return _parse_json_object(header)

@@ -69,20 +69,24 @@ class ApiKeys:
     ) -> IssuedKey:
         """Create an API key for the caller or, with the right to manage keys, for another member.
 
-        A key never has a right that its creator lacks, so that no member gains rights with a key. Without ``rights``,
-        a key for another member has the rights that this member has now, and a key for the caller has the rights of the
-        caller's credential. It also gets the rights that the caller gets later if that credential has all rights of the
-        caller, and no other member created it. Calls with the same ``seed``
-        (:func:`shared.auth.api_keys.generate_api_key`) create one key and return the same secret. A key with a
-        ``binding`` has only the right to write telemetry.
+        A key never has a right that its creator lacks, so that no member gains rights with a key. If ``rights`` is
+        None, the key gets these rights:
+
+        - a key for another member: the rights that this member has now.
+        - a key for the caller: the rights of the caller's credential. If this credential has all rights of the caller,
+          and no other member created it, the key also gets the rights that the caller gets later.
+
+        Calls with the same ``seed`` (:func:`shared.auth.api_keys.generate_api_key`) create one key and return the same
+        secret. A key with a ``binding`` has only the right to write telemetry.
 
         Raises:
-            WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
-                ``REAUTHENTICATION_REQUIRED`` if the workspace requires signatures, and the caller creates a key for
-                itself with a token of an old sign-in, or ``UNAUTHENTICATED`` if the caller's credential was revoked in
-                the meantime; CONFLICT ``TOO_MANY_API_KEYS`` if the principal has too many unrevoked keys;
-                UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not name the creators of the caller's API
-                key, because it does not respond.
+            WorkspaceError: FORBIDDEN if the caller lacks a right, or its credential may not create keys; INVALID naming
+                ``principal`` or ``rights``; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the workspace requires
+                signatures, and the caller creates a key for itself with a token of an old sign-in; UNAUTHENTICATED
+                ``UNAUTHENTICATED`` if the caller's credential was revoked in the meantime; CONFLICT
+                ``TOO_MANY_API_KEYS`` if the principal has too many unrevoked keys; UNAVAILABLE
+                ``PROVENANCE_UNAVAILABLE`` if the creators of the caller's API key must be read from the audit log, and
+                it does not respond.
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()

@@ -38,7 +38,7 @@ class OlderKeyCreators:
         self._retry_at = float("-inf")
 
     async def find_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
-        """Return the members, except the owner of the key, who created it or a credential from which it descends.
+        """Return the members who created a key or a credential from which the key descends, without the key's owner.
 
         Returns:
             The members; empty if the owner or the deployment's own command created the key; None if the members are

@@ -58,7 +58,7 @@ class TeamMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CredentialCutoff:
-    """Times that end the credentials of a team member: credentials from before these times stay invalid.
+    """Times up to which the credentials of a team member are invalid: one for API keys and one for tokens.
 
     Attributes:
         keys: time of the member's last removal; API keys created before it are invalid. None if there is no such time.
@@ -162,7 +162,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """Stored record of an issued token, which stores delete some time after the token's expiry.
+    """Stored record of an issued token. Token stores delete the record some time after the token expires.
 
     Attributes:
         principal: id of the member who owns the token.
@@ -330,7 +330,7 @@ class DelegatedGrants(Protocol):
         ...
 
     async def record_grant_ends(self, grant_ids: Sequence[GrantId]) -> None:
-        """Append the audit events of ended grants, unless they are recorded."""
+        """Append the audit events of ended grants, unless the events are already recorded."""
         ...
 
 
@@ -356,7 +356,8 @@ class SigningKey(Protocol):
         """Return the public keys as JWKs (RFC 7517), the signing key first.
 
         Args:
-            reload: read the keys again if the cached ones are older than some seconds, because a key is missing.
+            reload: True if the caller misses a key; the keys are then read again, unless the cached keys are only some
+                seconds old.
         """
         ...
 

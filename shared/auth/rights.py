@@ -74,6 +74,7 @@ ROLE_RIGHTS: dict[Role, frozenset[AccessRight]] = {
 def select_known_rights(names: Iterable[str]) -> frozenset[AccessRight]:
     """Convert the stored names of access rights, and leave out names that this version does not know.
 
-    A newer version of the service possibly stored them, and its credentials must not make those of others unreadable.
+    A newer version of the service possibly stored the unknown names. They must not make the stored credentials
+    unreadable for this version.
     """
     return frozenset(AccessRight(name) for name in names if name in AccessRight)

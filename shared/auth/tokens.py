@@ -35,7 +35,7 @@ PERSONAL: Final = "Personal"
 """Claim that is False in a token that descends from an API key that another person created; else missing."""
 
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
-_INVALID = "The token is not valid."
+_INVALID = "The token is not valid; request a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,12 @@ class TokenCodec:
             )
             claims = _parse_claims(payload, header["kid"])
         except jwt.ExpiredSignatureError:
-            raise build_unauthenticated_error("The token has expired.") from None
+            raise build_unauthenticated_error("The token has expired; request a new one.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise build_unauthenticated_error(_INVALID) from None
         # The leeway concerns the times of issue only: a token must not outlive its parent.
         if claims.expires_at <= self._runtime.now():
-            raise build_unauthenticated_error("The token has expired.")
+            raise build_unauthenticated_error("The token has expired; request a new one.")
         return claims
 
     async def is_key_published(self, key_id: str) -> bool:

@@ -1,6 +1,7 @@
-"""HTTP clients: one for URLs that users chose, and one for OpenID Connect discovery, which caches keys in memory.
+"""HTTP clients: one for URLs that users chose, and one for the metadata and keys of an OpenID Connect provider.
 
-The client for URLs that users chose resolves host names, and connects only to IP addresses that it has checked.
+The client for URLs that users chose resolves host names, and connects only to IP addresses that it has checked. The
+other client caches the keys in memory.
 """
 
 import asyncio

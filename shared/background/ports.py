@@ -9,10 +9,10 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 
 def cap_stored_time(stored_time: datetime, latest_time: datetime) -> datetime:
-    """Return the stored time, or ``latest_time`` if the stored time is much later.
+    """Return the stored time, or ``latest_time`` if the stored time is later by more than ``CLOCK_TOLERANCE``.
 
-    A time that is much later was stored before the clock was set back. Without this limit, the job would not run until
-    the clock reaches the stored time again.
+    Such a time was stored before the clock was set back. Without this limit, the job would not run until the clock
+    reaches the stored time again.
 
     Args:
         stored_time: due time or end of a lease in the store.

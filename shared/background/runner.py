@@ -151,8 +151,8 @@ class BackgroundRunner:
     def _can_claim_job(self, job_name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
-        The clock is compared with the time of the plan, because comparing consecutive ticks would miss a change of the
-        clock during a run.
+        The clock was set back if it is before the time at which the attempt was planned. A comparison of consecutive
+        ticks would miss a change of the clock during a run.
         """
         attempt = self._next_attempts.get(job_name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE

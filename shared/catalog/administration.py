@@ -73,8 +73,9 @@ class Administration:
             condition: If-Match or If-None-Match precondition on the stored definition.
 
         Raises:
-            WorkspaceError: the same errors as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED;
-                and the errors of ``CatalogService.commit_api_changes``.
+            WorkspaceError: the same errors as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED
+                if the stored definition does not meet the condition; the errors of
+                ``CatalogService.commit_api_changes``.
         """
 
         def build_put_changes(stored: StoredCatalog) -> Sequence[ItemChange]:

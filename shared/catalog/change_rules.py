@@ -58,10 +58,15 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
         caller: the caller of the request.
 
     Raises:
-        WorkspaceError: in this order: INVALID naming the fields of unknown references and of read-only settings;
-            FORBIDDEN ``ACCESS_RIGHT_MISSING`` or ``RIGHT_NOT_HELD``; CONFLICT ``SELF_LOCKOUT``, ``LAST_ADMINISTRATOR``,
-            ``MEMBER_ID_RETIRED``, ``MEMBER_ID_TAKEN``, ``MEMBER_OID_TAKEN``, ``CONNECTION_IN_USE``, ``SURFACE_IN_USE``,
-            ``MEMBER_IN_USE``, ``PROVENANCE_REQUIRED`` or ``PARTITION_KEY_IMMUTABLE``.
+        WorkspaceError: the first of these errors:
+            INVALID naming the fields of unknown references and of changed read-only settings;
+            FORBIDDEN ``ACCESS_RIGHT_MISSING`` if the caller may not change items of a kind, ``RIGHT_NOT_HELD`` if a
+            changed member has a right that the caller lacks;
+            CONFLICT ``SELF_LOCKOUT`` if callers disable or remove themselves or their right to manage the team,
+            ``LAST_ADMINISTRATOR`` if no enabled person would have the role Admin, ``MEMBER_ID_RETIRED``,
+            ``MEMBER_ID_TAKEN`` or ``MEMBER_OID_TAKEN`` if an id cannot be used, ``CONNECTION_IN_USE``,
+            ``SURFACE_IN_USE`` or ``MEMBER_IN_USE`` if an item that is to be removed is used, ``PROVENANCE_REQUIRED``
+            if provenance would be switched off, ``PARTITION_KEY_IMMUTABLE`` if a partition key path would change.
     """
     step = _ChangeSet(stored, changes)
     caller = _restrict_to_current_rights(caller, step)

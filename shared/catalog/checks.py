@@ -41,7 +41,7 @@ def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iter
 
 
 def iterate_warnings(document: WorkspaceDocument) -> Iterator[Violation]:
-    """Yield warnings about a valid document: mixed scripts in member ids, and alert rules with unknown queries."""
+    """Yield warnings about a valid document: member ids with letters of several scripts, rules with unknown queries."""
     for index, member in enumerate(document.team):
         if len(scripts := find_unicode_scripts(member.id)) > 1:
             rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"

@@ -21,7 +21,7 @@ EVIDENCE_REASON: Final = (
 
 
 def is_change_to_evidence_class(stored_container: Mapping[str, Any] | None, requested_class: DataClass | None) -> bool:
-    """Return whether a change sets the data class of a container to ``evidence``, and the class was different before.
+    """Return whether a change gives the data class ``evidence`` to a container that does not have it.
 
     Args:
         stored_container: definition of the container; None if it does not exist.

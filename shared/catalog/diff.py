@@ -33,7 +33,7 @@ class ItemChange:
         after: definition after the change; None for a removed item.
         action: verb in the audit event; replaces ``Created``, ``Updated`` or ``Removed`` if not empty.
         is_edit: True if the actor becomes the last editor of the item; an approval does not count as an edit.
-        append_id: id of the audit event of the change; empty for a new id.
+        append_id: id of the audit event of the change; empty to create a new id.
     """
 
     kind: str
@@ -131,7 +131,9 @@ class ApiItemConstraints:
             self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
 
     def record_omitted_databases(self, store_lookup: str, definition: Mapping[str, Any]) -> None:
-        """Record that a data store does not get the databases that a workspace document adds to it.
+        """Record that a data store does not get the databases that a workspace document adds, because of a conflict.
+
+        Another data store that has such a database must then keep it.
 
         Args:
             store_lookup: lookup (id in URLs) of the data store.
@@ -230,8 +232,8 @@ def plan_changes_of_definitions(
         stored: catalog before the changes.
         draft_query_lookups: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise
             unchanged.
-        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
-            retained.
+        existing_container_keys: catalog keys of containers that the document does not declare, but that exist in their
+            Cosmos DB account; they stay in the catalog.
 
     Raises:
         WorkspaceError: the same errors as :func:`plan_changes`.
@@ -275,7 +277,8 @@ class _Comparison:
     Args:
         stored_items: stored items by kind and key.
         draft_queries: lookups (ids in URLs) of warm queries that become drafts even if they are otherwise unchanged.
-        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account.
+        existing_container_keys: catalog keys of containers that the document does not declare, but that exist in their
+            Cosmos DB account.
     """
 
     def __init__(
@@ -294,9 +297,9 @@ class _Comparison:
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return the stored definition of a catalog item, and its definition after the workspace document is applied.
 
-        The stored definition has default values; it is None for a new item. The definition afterwards is
-        ``declared_definition``; an otherwise unchanged saved query that does not become a draft also keeps the stored
-        approval or rejection.
+        The stored definition includes default values; it is None for a new item. The definition afterwards is
+        ``declared_definition``. A warm query also keeps its stored approval or rejection, unless the document declares
+        an approval, changes something else of the query, or makes it a draft.
 
         Args:
             kind: kind of the item.

@@ -65,7 +65,8 @@ def free_syntax_trees(nodes: list[Node]) -> None:
     """Free syntax trees node by node, because freeing a large tree in one call would block all other threads.
 
     Args:
-        nodes: roots of the trees, or parts of them; empty afterwards, as are all arrays and mappings of the trees.
+        nodes: roots of the trees or of their parts. The function removes all elements of this list, and of all arrays
+            and mappings in the trees.
     """
     while nodes:
         node = nodes.pop()
@@ -184,10 +185,10 @@ class LocatedValues:
         return read
 
     def _find_deepest_existing_node(self, path: DocumentPath, *, at_field_name: bool) -> Node:
-        """Return the node of the last step of a path that the document contains.
+        """Follow a path as far as the document contains it; return the node at which the error is reported.
 
-        For a text, number, boolean or null, this is the node of its value; otherwise, or if ``at_field_name``, that of
-        its name.
+        This is the value itself if it is a text, number, boolean or null and ``at_field_name`` is False, or if it is a
+        list item. Otherwise it is the name of the field.
         """
         node = place = self._root
         for step in path:

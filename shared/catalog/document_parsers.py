@@ -88,7 +88,8 @@ class _Composer:
     Args:
         text: YAML text.
         source: file name in the error messages.
-        unfinished: receives the arrays and mappings whose end was not parsed yet, from the outermost to the innermost.
+        unfinished: receives the arrays and mappings whose end was not parsed yet, from the outermost to the innermost;
+            after an error, the caller frees them.
     """
 
     def __init__(self, text: str, source: str, unfinished: list[Node]) -> None:

@@ -64,8 +64,8 @@ def plan_document(
         document: the workspace document to apply.
         stored: catalog before the changes.
         caller: the caller of the request.
-        existing_container_keys: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
-            retained.
+        existing_container_keys: catalog keys of containers that the document does not declare, but that exist in their
+            Cosmos DB account; they stay in the catalog.
 
     Raises:
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID if the document changes the tier or the limits of the

@@ -54,7 +54,7 @@ def parse_stored_duration(text: str) -> timedelta:
 
 
 def _count_microseconds(text: str) -> Fraction:
-    """Return the exact length of a valid duration, without its sign."""
+    """Return the exact length of a valid duration in microseconds; its sign is ignored."""
     total, amount = Fraction(0), ""
     for character in text:
         if character in _MICROSECONDS:

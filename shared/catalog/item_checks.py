@@ -61,7 +61,7 @@ def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) 
 def _find_errors_of_single_item(sections: Sections, item_path_length: int) -> list[FieldError]:
     """Return the errors of a workspace document that has only one item, with field paths relative to the item.
 
-    The search ends after one error more than an error reply lists.
+    The search ends after one error more than an error reply lists, so that the reply can state that there are more.
 
     Args:
         sections: sections of a document that contain only the item.

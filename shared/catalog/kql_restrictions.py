@@ -184,7 +184,10 @@ def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
 
 
 def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
-    """Return why an ``evaluate`` is rejected; None for a property name or an allowed plugin (hints may precede)."""
+    """Return why an ``evaluate`` is rejected; None if the word is a property name, or if its plugin is allowed.
+
+    Hints, such as ``hint.distribution = per_node``, may precede the name of the plugin.
+    """
     if _get_token(tokens, index - 1) == ".":
         return None
     at = index + 1
@@ -217,7 +220,10 @@ def _find_raw_table_error(tokens: Sequence[str], index: int) -> str | None:
 
 
 def _find_table_function_error(tokens: Sequence[str], index: int) -> str | None:
-    """Return why a call of ``table()`` is rejected: with a computed name, it could read any table."""
+    """Return why a call of ``table()`` is rejected; None if it is no call, or if the table's name is a plain string.
+
+    With a computed name, the call could read any table.
+    """
     if _get_token(tokens, index + 1) != "(":
         return None
     is_literal = _get_token(tokens, index + 2).startswith("'") and _get_token(tokens, index + 3) in {")", ","}
@@ -298,7 +304,7 @@ def _reject_forbidden_calls_by_quoted_name(kql: str, masked_kql: str) -> None:
 
 
 def _reject_raw_table_name_in_strings(kql: str, masked_kql: str) -> None:
-    """Reject a string that is the name of the raw table, because a quoted name and ``table()`` read this table.
+    """Reject a string that is the name of the raw table, because ``table()`` and a quoted name read this table.
 
     The engine joins strings that follow each other. ``masked_kql`` is the query with masked strings.
     """
@@ -317,7 +323,11 @@ def _reject_raw_table_name_in_strings(kql: str, masked_kql: str) -> None:
 
 
 def _decode_kql_string_literal(literal: str) -> str:
-    """Return the characters of a KQL string without its quotes; escaped characters other than codes are left out."""
+    """Return the characters of a KQL string without its quotes.
+
+    Escapes by a character's code are decoded. Other escapes, such as that of a line break, are not: no table name
+    contains such characters.
+    """
     if literal[0] == "@":
         return literal[2:-1]
     if literal[:3] in {"```", "~~~"}:

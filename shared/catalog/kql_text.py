@@ -34,9 +34,9 @@ _ESCAPES_TIME_RANGE = (
         re.compile(r"\b(?:materialized_view|materialized-view-combine|graph)\s*+\("),
         "materialized_view(), materialized-view-combine or graph()",
     ),
-    (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
+    (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "table() or stored_query_result()"),
     *_OUTSIDE,
-    (_OWN_TABLE, "its own definition of `Telemetry`"),
+    (_OWN_TABLE, "a definition of `Telemetry` by `let`"),
 )
 
 
@@ -62,10 +62,10 @@ def check_query_is_read_only(kql: str) -> None:
             INVALID ``QUERY_NOT_READ_ONLY`` for a control command.
     """
     if len(kql) > MAX_LENGTH:
-        raise build_invalid_field_error("query", f"is longer than {MAX_LENGTH} characters")
+        raise build_invalid_field_error("query", f"must have at most {MAX_LENGTH} characters")
     text = mask_literals(kql)
     if not text.strip("; \t\r\n\f\v"):
-        raise build_invalid_field_error("query", "is empty", code="QUERY_INVALID")
+        raise build_invalid_field_error("query", "must not be empty", code="QUERY_INVALID")
     if command := _COMMAND.search(text):
         rule = "control commands are not supported; send a query"
         raise _add_error_position(
@@ -86,15 +86,19 @@ def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     text = _mask_all_but_code(kql)
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
-            raise _build_time_range_error(field, feature)
+            raise _build_time_range_error(field, f"cannot be applied to a query with {feature}; remove it")
     if _has_escaping_call_by_quoted_name(kql, text):
-        raise _build_time_range_error(field, "a function that is called by a quoted name")
+        rule = "cannot be applied to a query that calls a function by a quoted name; call it without quotes"
+        raise _build_time_range_error(field, rule)
     if _has_statement_before_parameters(text):
-        raise _build_time_range_error(field, "a statement before `declare query_parameters`")
+        rule = "requires that `declare query_parameters` is the first statement of the query, except for `set`"
+        raise _build_time_range_error(field, rule)
     if "union" in text and _has_parenthesis_in_literal(text):
-        raise _build_time_range_error(field, "a union and `(` in a typed literal such as datetime(...)")
+        rule = "cannot be applied to a query with a union and a typed literal, such as datetime(...), that contains `(`"
+        raise _build_time_range_error(field, rule)
     if _has_wildcard_union(text):
-        raise _build_time_range_error(field, "a union with a wildcard")
+        rule = "cannot be applied to a union with a wildcard (`*`); name the tables of the union"
+        raise _build_time_range_error(field, rule)
 
 
 def can_restrict_telemetry_rows(kql: str) -> bool:
@@ -106,10 +110,10 @@ def can_restrict_telemetry_rows(kql: str) -> bool:
 
 
 def build_output_schema_hint(kql: str) -> str:
-    """Return a hint to append to the error about an unknown column; empty without ``bag_unpack`` and ``pivot``.
+    """Return a hint to append to the error about an unknown column; empty if ``bag_unpack`` and ``pivot`` do not occur.
 
-    The columns of a saved query are determined without rows. These plugins then have only the columns that an output
-    schema declares.
+    These plugins make columns from values in rows. The columns of a saved query are determined without rows, so only
+    the columns that an output schema declares are known.
 
     Args:
         kql: text of the query.
@@ -147,10 +151,8 @@ def compose_query(kql: str, declarations_kql: str, statements_kql: str) -> Compo
     )
 
 
-def _build_time_range_error(field: str, feature: str) -> WorkspaceError:
-    return build_invalid_field_error(
-        field, f"cannot be applied to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE"
-    )
+def _build_time_range_error(field: str, rule: str) -> WorkspaceError:
+    return build_invalid_field_error(field, rule, code="TIME_RANGE_NOT_APPLICABLE")
 
 
 def _mask_all_but_code(kql: str) -> str:
@@ -162,7 +164,7 @@ def _mask_all_but_code(kql: str) -> str:
 
 
 def _has_escaping_call_by_quoted_name(kql: str, masked_kql: str) -> bool:
-    """Return whether a query calls a function that escapes the filter by a quoted name, such as ``['table'](...)``.
+    """Return whether a query calls by a quoted name, as in ``['table'](...)``, a function that escapes the time filter.
 
     Brackets before a parenthesis that contain anything other than one quoted name count as such a call. Other quoted
     names are columns or tables, as in ``partition by ['Device Id'] (...)``.
@@ -191,7 +193,7 @@ def _has_statement_before_parameters(masked_kql: str) -> bool:
 
 
 def _has_parenthesis_in_literal(masked_kql: str) -> bool:
-    """Return whether a typed literal contains ``(``; the depth of the parentheses after it would be uncertain."""
+    """Return whether a typed literal, such as ``datetime(...)``, contains ``(``: then parentheses cannot be counted."""
     return any(_OPENING.match(masked_kql, literal.end()) for literal in TYPED_LITERAL.finditer(masked_kql))
 
 

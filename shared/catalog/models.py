@@ -213,7 +213,7 @@ class Member(Model):
 def select_known_rights_of_member(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored definition of a member without the access rights that this version does not know.
 
-    A newer version of the service possibly stored them, and the member could not be parsed with them.
+    A newer version of the service possibly stored such rights. With them, the member could not be parsed.
     """
     rights = definition.get("rights")
     if not isinstance(rights, list):

@@ -12,8 +12,8 @@ def compute_query_hash(definition: Mapping[str, Any]) -> str:
     """Return the SHA-256 (hex) of the RFC 8785 form of a query's ``kql`` and ``parameters``.
 
     Args:
-        definition: stored definition of the query. Integers beyond ±(2^53-1) are hashed as text, as the audit event
-            contains them.
+        definition: stored definition of the query. Integers beyond ±(2^53-1) are hashed as texts, because the
+            audit event contains them as texts.
 
     Raises:
         WorkspaceError: INVALID if the text has no canonical form.

@@ -166,7 +166,7 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
 
 
 def _parse_members(items_by_kind: Mapping[str, list[CatalogItem]]) -> dict[str, CatalogEntry[Member]]:
-    """Parse the members without unknown access rights, because otherwise their credentials would be refused."""
+    """Parse the members; omit unknown access rights, because credentials of a member that is not parsed are refused."""
     items = [
         replace(item, definition=select_known_rights_of_member(item.definition))
         for item in items_by_kind.get(ItemKind.MEMBER, ())

@@ -225,7 +225,10 @@ class Compaction:
         return hour is not None and hour <= now - HOUR and max(blob.written_at for blob in blobs) <= now - self._quiet
 
     async def _try_merge_and_sweep_hour(self, hour: ArchiveHour, now: datetime) -> bool:
-        """Delete the replaced blobs of an hour if they are due, and merge its live blobs; return whether it merged."""
+        """Delete the replaced blobs of an hour if they are due, and merge its live blobs.
+
+        Return False if there was nothing to merge, or another run has merged the hour.
+        """
         if hour.replaced and all(blob.blob.written_at <= now - self._quiet for blob in hour.live):
             await self._store.delete([blob.name for blob in hour.replaced])
         if len(hour.live) <= 1:

@@ -19,7 +19,7 @@ def open_engine(scratch_folder: Path) -> "duckdb.DuckDBPyConnection":
     """Return a DuckDB engine that can access only the Parquet files of one folder; the caller closes the engine.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if the disk has no space for the engine's temporary files.
     """
     import duckdb  # noqa: PLC0415  loading it takes long
 

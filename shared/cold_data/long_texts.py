@@ -97,13 +97,15 @@ def _can_load_row_group(row_group_metadata: "pq.RowGroupMetaData") -> bool:
 
 
 class LongTextSpill:
-    """Storage for rows of blobs: long texts in a file, the other columns in a table of a DuckDB engine.
+    """Context manager that stores rows of blobs: long texts in a file, the other columns in a table of a DuckDB engine.
+
+    The file (spill file) is deleted at the end of the ``with`` block.
 
     Args:
         engine: DuckDB engine in which the table is created.
-        folder: folder of the spill file, which is deleted on exit.
-        spilled_columns: names of the columns to spill.
-        other_columns: names of the other required columns.
+        folder: folder of the file.
+        spilled_columns: names of the columns whose texts are written to the file.
+        other_columns: names of the columns that the table contains unchanged.
     """
 
     def __init__(
@@ -135,8 +137,12 @@ class LongTextSpill:
     def add_blob(self, file: Path, longest_row_bytes: int | None) -> None:
         """Store the rows of an archive blob: long texts in the file, other columns in the table.
 
+        Args:
+            file: local copy of the blob.
+            longest_row_bytes: size of the longest row from the blob's summary; None if it is unknown.
+
         Raises:
-            WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+            WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if the disk has no space for the long texts.
         """
         for rows in stream_rows(file, [*self._others, *self._spilled], longest_row_bytes):
             self._pending.append(self._replace_texts_by_references(rows))

@@ -56,7 +56,7 @@ def hour_from_blob_name(blob_name: str) -> datetime | None:
 
 
 def folder_from_blob_name(blob_name: str) -> str:
-    """Return the start of a blob's name up to the last slash, which identifies its connection and hour."""
+    """Return a blob's name up to and including the last slash; this part identifies the connection and hour."""
     return blob_name[: blob_name.rindex("/") + 1]
 
 

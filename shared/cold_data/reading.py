@@ -100,7 +100,7 @@ class DuplicateFinder:
         return int(count)
 
     def _add_duplicates_within_a_day(self, block_end_microseconds: int) -> None:
-        """Add duplicates to the table: of each id whose messages all arrived within one day, all except the first.
+        """Add the duplicates of each id whose messages all arrived within one day to the table: all except the first.
 
         Rows after the block, which ends at ``block_end_microseconds``, are not added.
         """
@@ -113,7 +113,11 @@ class DuplicateFinder:
         )
 
     def _add_duplicates_beyond_a_day(self, block_end_microseconds: int) -> None:
-        """Add the duplicates of ids whose messages span over a day: those within a day after an original message."""
+        """Add the duplicates of each id whose messages arrived over more than one day to the table.
+
+        Duplicates are the messages within one day after an original. Rows after the block, which ends at
+        ``block_end_microseconds``, are not added.
+        """
         rows = self._execute_and_fetch_rows(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant names
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
@@ -195,8 +199,8 @@ class ColdReader:
             end: end of the time range, exclusive, with time zone.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL`` or
-                ``DOWNLOAD_OUT_OF_MEMORY``.
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` if the archive does not respond; UNPROCESSABLE
+                ``SCRATCH_FULL`` if the scratch disk is full, ``DOWNLOAD_OUT_OF_MEMORY`` if the memory is not enough.
         """
         async with self._runtime.open_scratch_folder(self._scratch, "cold-") as folder:
             engine = await self._runtime.run_in_thread(open_engine, folder)

@@ -33,7 +33,7 @@ def require_scratch_space(folder: Path, required_bytes: int) -> None:
     """Check that the scratch disk has room for ``required_bytes`` bytes.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if it has not.
     """
     if required_bytes > count_free_bytes(folder):
         raise _build_scratch_full_error()
@@ -47,7 +47,8 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         folder: folder of the scratch files; its disk is examined while the engine's temporary files still exist.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` or ``DOWNLOAD_OUT_OF_MEMORY``.
+        WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` if the disk is full, ``DOWNLOAD_OUT_OF_MEMORY`` if the memory is
+            not enough.
     """
     import duckdb  # noqa: PLC0415  loading it takes long
 

@@ -96,8 +96,10 @@ class Containers:
         record without a container is listed and can be deleted; an interruption can also leave one.
 
         Raises:
-            WorkspaceError: INVALID naming fields, or ``DATA_CLASS_REFUSED``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT
-                ``CONTAINER_EXISTS``; UNAVAILABLE ``CONTAINER_OUTCOME_UNKNOWN``.
+            WorkspaceError: INVALID naming the invalid fields, with the code ``DATA_CLASS_REFUSED`` for the data class
+                ``evidence``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT ``CONTAINER_EXISTS`` if a container or a record
+                has this name; UNAVAILABLE ``CONTAINER_OUTCOME_UNKNOWN`` if the account has possibly created the
+                container.
         """
         faults = ValidationErrors()
         check_new_container(faults, container.name, container.partition_key_path, container.data_class)
@@ -129,9 +131,10 @@ class Containers:
         """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``, or ``CONTAINER_NOT_FOUND`` if the request has no If-Match;
-                CONFLICT ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``; PRECONDITION_FAILED if the record does
-                not satisfy the condition or, with If-Match, does not exist.
+            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``. If the container still exists in the account: CONFLICT
+                ``CONTAINER_PROVISIONED``, or ``CONTAINER_NOT_DECLARED`` if the catalog has no record of it. If neither
+                container nor record exists: PRECONDITION_FAILED for a request with If-Match, else NOT_FOUND
+                ``CONTAINER_NOT_FOUND``. PRECONDITION_FAILED if the record does not satisfy the condition.
         """
         owned = await self._get_database(database_lookup)
         declared = container_name in owned.containers

@@ -73,8 +73,9 @@ class TableFinder:
 
         Raises:
             WorkspaceError: the first of these errors that applies: NOT_FOUND ``DATABASE_NOT_FOUND``,
-                ``DATABASE_NOT_IN_STORE``, ``TABLE_NOT_FOUND``, ``TABLE_NOT_EXPOSED``, and FORBIDDEN
-                ``OPERATION_NOT_EXPOSED``.
+                ``DATABASE_NOT_IN_STORE`` if another data store has the database, ``TABLE_NOT_FOUND`` if the container
+                does not exist, ``TABLE_NOT_EXPOSED`` if the API exposes no operation on it; FORBIDDEN
+                ``OPERATION_NOT_EXPOSED`` if the API exposes other operations on it.
         """
         owned = (await self._catalog()).find_database(address.database)
         if owned is None:
@@ -98,7 +99,8 @@ class TableFinder:
         The account is queried for the container unless the record states that it exists.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.
+            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if the container does not exist, or ``TABLE_NOT_EXPOSED`` if
+                it has no record.
         """
         record = owned.containers.get(container_name)
         if record is not None and record.provisioned:

@@ -3,9 +3,9 @@
 Rows are record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 Equal batches produce equal bytes.
 
-CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. A column name
-or text that a spreadsheet would run as a formula gets a leading apostrophe. Numbers do not change, even if they are
-negative.
+CSV (RFC 4180) has a header and a column for each leaf (value that is not an object with properties) of the JSON
+payload. The column is named by the keys of the leaf, joined with dots. A column name or text that a spreadsheet would
+run as a formula gets a leading apostrophe. Numbers do not change, even if they are negative.
 
 This module is separate from ``work``, which manages jobs, quotas and blobs.
 """
@@ -62,7 +62,7 @@ def write_files(
         known_paths: payload paths that always get columns.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE`` if there are too many paths for the columns of a CSV file.
     """
     try:
         match file_format:
@@ -87,7 +87,7 @@ def write_csv(
     find their paths, and then read again.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE`` if there are too many paths for the columns of a CSV file.
     """
     with FlattenerPool() as flatteners:
         first = next(resize_batches(rows()), None)

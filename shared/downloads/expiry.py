@@ -47,8 +47,8 @@ class DownloadExpiry:
 
         The files of a job are deleted before the job, so that the next run repeats a failed deletion.
 
-        An expired import that is unfinished is marked as failed. An import with a partly stored step is deleted only by
-        a run after the step is complete, or by the first run ``ORPHAN_AGE`` after its expiry.
+        An expired import that is unfinished is marked as failed. An import with a partly stored step is not deleted
+        before the step is complete, or ``ORPHAN_AGE`` has passed since its expiry.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_job_ids(at)

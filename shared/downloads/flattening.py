@@ -31,7 +31,7 @@ def require_allowed_column_count(paths: Collection[KeyPath]) -> None:
     """Check that the payloads do not have more different keys than a CSV file may have columns.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE`` if they have.
     """
     if len(paths) > MAX_LEAVES:
         detail = f"The payloads have more than {MAX_LEAVES} different keys, too many for columns; use jsonl or parquet."
@@ -78,7 +78,7 @@ class Flattener:
         """Return the paths of all leaves that occur in any of the payloads.
 
         Raises:
-            WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+            WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE`` if there are too many for the columns of a CSV file.
         """
         found: set[KeyPath] = set()
         objects: set[KeyPath] = {ROOT}
@@ -140,7 +140,7 @@ class Flattener:
     def _split_paths_into_leaves_and_objects(
         self, payloads: pa.Array, paths: Sequence[KeyPath]
     ) -> tuple[set[KeyPath], set[KeyPath]]:
-        """Return the paths that are leaves in any payload, and the paths that are objects with properties."""
+        """Return the paths that are leaves in any payload, and those that are objects with properties in any."""
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
         for types, lists in self._query_distinct_values(
@@ -167,12 +167,11 @@ class Flattener:
 
 
 def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
-    """Return the payloads that may have an unknown key.
+    """Return the payloads that may have an unknown key; some of them may have none.
 
-    The function counts keys, because listing the keys would take much longer. Each key ends with ``":``. If every known
-    leaf of a payload has a value, the payload has all known keys, and a different count means unknown keys. A string
-    can contain ``":``, too, so some payloads without unknown keys are returned. If at least one payload has no value at
-    a known leaf, all payloads are returned.
+    The function counts keys, because listing the keys would take much longer. Each key ends with ``":``. A payload that
+    has a value at each known leaf has all known keys. If it has more ``":`` than known keys, it has unknown keys, or
+    one of its texts contains ``":``. If at least one payload has no value at a known leaf, all payloads are returned.
 
     Args:
         payloads: compact JSON texts of objects without duplicate keys.
@@ -235,7 +234,8 @@ def find_leaf_paths_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
 def try_extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
     """Extract the same texts as :meth:`Flattener.try_extract_values`, but parse the payloads one by one in Python.
 
-    Strings are unquoted, null and missing values are null, all other values are JSON text.
+    Strings are unquoted, null and missing values are null, all other values are JSON text. Return None if a payload has
+    a leaf that is not in ``paths``.
 
     Args:
         payloads: JSON texts of objects.

@@ -114,12 +114,12 @@ class ImportStep(BaseModel):
 
 
 def mark_step_partly_stored(request: ImportRequest, step_number: int) -> ImportRequest:
-    """Return an import whose ``open_step`` is the step; unchanged if the step is not the next one."""
+    """Return the import with ``open_step`` set to a step; return it unchanged if the step is not the next one."""
     return request.model_copy(update={"open_step": step_number}) if request.steps == step_number else request
 
 
 def add_step_result(request: ImportRequest, step_number: int, step: ImportStep) -> ImportRequest:
-    """Return an import with a step's result added to its progress; unchanged if the step is not the next one."""
+    """Return the import with a step's result in its progress; return it unchanged if the step is not the next one."""
     if request.steps != step_number:
         return request
     return request.model_copy(

@@ -45,7 +45,7 @@ class JobQuota:
         self._runtime = runtime
 
     async def reserve_job(self, owner_id: str, job_id: str, *, has_files: bool = True) -> None:
-        """Count a job that is about to be created towards its owner's quota; reject it if the quota is used up.
+        """Count a new job towards its owner's quota before it is created; reject the job if the quota is used up.
 
         Args:
             owner_id: member id of the requester.
@@ -53,8 +53,9 @@ class JobQuota:
             has_files: True if the job creates download files, so that the limit of stored bytes applies.
 
         Raises:
-            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
-                the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: THROTTLED ``TOO_MANY_JOBS`` if the owner has too many unfinished jobs; STORAGE_FULL
+                ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of the owner's downloads have reached the limit; UNAVAILABLE
+                ``QUOTAS_UNAVAILABLE`` if the store of reservations does not respond.
         """
         quota = await self._load_quota_limits()
         if has_files and await self._count_stored_bytes(owner_id) >= quota.download_bytes:
@@ -78,7 +79,8 @@ class JobQuota:
             total_bytes: total bytes of the job's files, including the new files.
 
         Raises:
-            WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the quota is not enough for these bytes;
+                UNAVAILABLE ``QUOTAS_UNAVAILABLE`` if the store of reservations does not respond.
         """
         limit = (await self._load_quota_limits()).download_bytes
         if await self._try_reserve_bytes(job, total_bytes, limit):

@@ -152,7 +152,7 @@ class Job(_JobRecord):
         created_at: time of the request.
         expires_at: time at which the job and its files are deleted.
         status: state of the job.
-        error: reason of a failure, for the caller.
+        error: reason of a failure, for the caller; None if the job has not failed.
         parts: parts of the download, sorted by connection and time; None until the job is planned.
         leaves: payload paths with columns in the CSV files, by connection.
         bundle: request for an audit bundle; None for other jobs. A bundle has no connections and no range.
@@ -258,7 +258,10 @@ class Job(_JobRecord):
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
     def finish(self, status: JobStatus, error: str | None = None) -> "Job":
-        """Return the job with a final status; return the job unchanged if it has already ended."""
+        """Return the job with a final status; return the job unchanged if it has already ended.
+
+        ``error`` is the reason of a failure, for the caller; None for another status.
+        """
         return self.model_copy(update={"status": status, "error": error}) if self.is_unfinished else self
 
     def add_bundle_progress(self, chains_done: int, records_done: int) -> "Job":
@@ -279,7 +282,7 @@ class Job(_JobRecord):
     def start_import(
         self, at: datetime, expires_at: datetime, file: UploadedFile, mapping: ImportMapping | None
     ) -> "Job":
-        """Return the job as a started import; return the job unchanged if it was started before or is no import.
+        """Return the job as a started import; return it unchanged if it is no import, was started before or has ended.
 
         Args:
             at: time of the start.
@@ -303,13 +306,16 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": mark_step_partly_stored(self.import_request, step_number)})
 
     def mark_step_completely_stored(self, step_number: int) -> "Job":
-        """Return the job with ``open_step`` cleared, because all rows of the step are stored; else unchanged."""
+        """Return the job with ``open_step`` cleared, because all rows of this step are stored.
+
+        Return the job unchanged if ``open_step`` is not this step.
+        """
         if self.import_request is None or self.import_request.open_step != step_number:
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
 
     def add_import_step_result(self, step_number: int, step: ImportStep) -> "Job":
-        """Return the job with the result of an import step, whose rows are stored completely.
+        """Return the job with the result of an import step, after all rows of the step have been stored.
 
         If the job has ended, only :meth:`mark_step_completely_stored` is applied. If the job has the result already,
         its progress does not change.
@@ -328,7 +334,8 @@ class Job(_JobRecord):
         """Return the job with the status ``cancelled``.
 
         Raises:
-            WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
+            WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``, by the kind of the job,
+                if it has ended already.
         """
         if not self.is_unfinished:
             raise build_job_ended_error(self)

@@ -55,10 +55,15 @@ def is_pending_too_long(pending_since: datetime, now: datetime) -> bool:
 
 
 def can_have_stopped(job: Job, requested_at: datetime, now: datetime) -> bool:
-    """Return whether the work of a job, requested at ``requested_at``, may not be running although it is not complete.
+    """Return whether the work of a job may have stopped before its end, so that it must be started again.
 
-    The work of an ended import is not complete as long as one of its steps is partly stored. A runner ignores the start
-    of running work, so the job can safely be started again.
+    The work of an ended import continues while one of its steps is partly stored. The result can be True although the
+    work is running: a runner ignores a second start.
+
+    Args:
+        job: the job.
+        requested_at: time of the last request to start the work.
+        now: current time.
     """
     if job.status is JobStatus.PENDING:
         return is_pending_too_long(requested_at, now)
@@ -166,8 +171,9 @@ class DownloadService:
                 returned.
 
         Raises:
-            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE
-                ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: THROTTLED ``TOO_MANY_JOBS`` if the owner has too many unfinished jobs; STORAGE_FULL
+                ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of the owner's downloads have reached the limit; UNAVAILABLE
+                ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE`` if a store does not respond.
         """
         at = self._runtime.now()
         job = Job(
@@ -231,7 +237,8 @@ class DownloadService:
             kind: kind that the job must have.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``, ``BUNDLE_NOT_FOUND`` or ``IMPORT_NOT_FOUND``.
+            WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``, ``BUNDLE_NOT_FOUND`` or ``IMPORT_NOT_FOUND``, by ``kind``,
+                if there is no such job, it has expired, or the caller has no access to it.
         """
         job = await self._jobs.find_job(job_id)
         if job is None or job.expires_at <= self._runtime.now() or job.kind is not kind:
@@ -273,8 +280,8 @@ class DownloadService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or
-                ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the work that completes a step of an import
-                cannot be started.
+                ``IMPORT_ENDED`` if the job has ended already; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the work that
+                completes a step of an import cannot be started.
         """
         job = await self.get(caller, job_id, kind=kind)
         if job.status is JobStatus.CANCELLED:

@@ -25,7 +25,10 @@ _ENGINE_ERRORS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUER
 
 
 def to_graphql_code(error: WorkspaceError) -> str:
-    """Return the GraphQL error code for a service error; the engine's errors about a query are ``INTERNAL_ERROR``."""
+    """Return the GraphQL error code for a service error.
+
+    The engine's errors about a query become ``INTERNAL_ERROR``, because the caller did not write the query.
+    """
     return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 

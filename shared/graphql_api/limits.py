@@ -99,7 +99,7 @@ def estimate_result_fields(
 def count_fields_of_item(
     list_nodes: Iterable[FieldNode], operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> int:
-    """Return the number of fields that each item of a list has in the result, without the items of its own lists.
+    """Return how many fields each item of a list has in the result; items of lists inside the item do not count.
 
     Args:
         list_nodes: nodes of the field that returns the list.
@@ -158,7 +158,7 @@ class _OperationMeter:
         operation: operation to measure.
         fragments: fragments of its document by name, without cycles.
         variables: variables of the request.
-        own_list_cost: number of items that count for a list of a connection or surface.
+        own_list_cost: number of items that are assumed for each list that belongs to a connection or surface.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class _OperationMeter:
         return self.measure_selections(self._operation.selection_set, is_root=True)
 
     def measure_selections(self, selections: SelectionSetNode, *, is_root: bool = False) -> _Weight:
-        """Return the depth and cost of selections; ``is_root`` is True for those of the operation itself."""
+        """Return the depth and cost of selections; ``is_root`` is True for the selections at the operation's root."""
         weights = [self._measure_selection(selection, is_root=is_root) for selection in selections.selections]
         return _Weight(
             max((each.depth for each in weights), default=0),

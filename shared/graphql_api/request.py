@@ -46,7 +46,7 @@ class PrefetchedColumns:
         return loaded
 
     async def load_missing(self, loader: "DataLoader[str, Any]") -> bool:
-        """Load the columns that an execution requested in vain; return False if there are none."""
+        """Load the columns that an execution requested before they were loaded; return False if it requested none."""
         lookups = sorted(self._missing)
         loaded = await asyncio.gather(*map(loader.load, lookups), return_exceptions=True)
         self._loaded.update(zip(lookups, loaded, strict=True))
@@ -70,8 +70,8 @@ class GraphQLRequest:
         failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
             enclosing list.
         prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
-        own_list_fields: number of fields of the items in all lists of connections and surfaces that were returned so
-            far.
+        own_list_fields: number of fields of all items that were returned so far in own lists, which are lists that
+            belong to a connection or to a surface (group of connections).
     """
 
     principal: Principal
@@ -87,7 +87,7 @@ class GraphQLRequest:
 
     @property
     def has_too_many_fields(self) -> bool:
-        """True if the items in lists of connections and surfaces had more fields than the limit."""
+        """True if the items in lists that belong to a connection or surface had more fields than the limit."""
         return self.own_list_fields > MAX_OWN_LIST_FIELDS
 
     def start_again(self) -> None:
@@ -143,14 +143,14 @@ class GraphQLRequest:
         return self.queries_by_surface.get(surface.lookup, [])
 
     def count_own_list(self, length: int, info: GraphQLResolveInfo["GraphQLRequest"]) -> None:
-        """Add the fields of a list of a connection or surface to the count of this request.
+        """Count the fields of all items in a list that belongs to a connection or a surface.
 
         Args:
             length: number of items in the list.
             info: the executed field, as its resolver receives it.
 
         Raises:
-            GraphQLError: the items of all lists have too many fields.
+            GraphQLError: the items of all such lists in this request have too many fields.
         """
         node = info.field_nodes[0]
         if id(node) not in self._fields_of_item:
@@ -161,7 +161,7 @@ class GraphQLRequest:
 
     @cached_property
     def _fields_of_item(self) -> dict[int, int]:
-        """Number of fields of an item, by the ``id`` of the syntax node of its list."""
+        """Number of fields of one item in each counted list, by the Python ``id`` of the list's syntax node."""
         return {}
 
     def find_query_by_name_or_lookup(self, name_or_lookup: str) -> CatalogEntry[WarmQuery] | None:
@@ -182,7 +182,7 @@ class GraphQLRequest:
 
 
 def build_too_many_fields_error() -> GraphQLError:
-    """Build the error for a request whose lists of connections and surfaces have more fields than the limit."""
+    """Build the error for a request whose lists that belong to connections or surfaces have too many fields."""
     return GraphQLError(
         f"The lists of connections and surfaces in the result have more than {MAX_OWN_LIST_FIELDS} fields; select "
         "fewer nested lists or fields, or smaller pages.",

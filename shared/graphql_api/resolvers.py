@@ -124,7 +124,7 @@ def _parse_scalar_literal(node: ValueNode) -> Any:
         case FloatValueNode():
             return require_finite_json_value(float(node.value))
         case _:
-            raise GraphQLError("JSON: must be a JSON value", node)
+            raise GraphQLError("JSON: must be a JSON value, not an enum value; write texts in quotes", node)
 
 
 def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
@@ -258,10 +258,10 @@ class _RowsOnDemand:
 
 
 def _serialise_rows(query_result: QueryResult) -> list[orjson.Fragment]:
-    """Serialise the rows of a result; the only element of the list is the JSON text of all rows with commas.
+    """Serialise all rows of a result to one JSON text, with commas between the rows.
 
-    With a list of rows, the executor would process each row separately in the event loop, and one call would serialise
-    all of them.
+    The returned list has this text as its only element, or is empty without rows. With one element for each row, the
+    GraphQL library would process each row on the event loop, and would then serialise all rows in one call.
     """
     return (
         [orjson.Fragment(b"".join(iterate_json_parts_of_rows(query_result.rows, query_result.size)))]

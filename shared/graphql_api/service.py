@@ -58,7 +58,7 @@ class GraphQLResult:
 
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
-        executed: False if the operation was rejected, for instance before its execution.
+        executed: False if the operation was rejected: ``data`` is missing, and no error belongs to a single field.
         max_fields: upper bound of the number of fields in ``data``.
     """
 
@@ -187,7 +187,7 @@ class GraphQLService:
     async def _execute_in_thread(
         self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
     ) -> ExecutionResult:
-        """Execute a query in a worker thread; once more if its first execution finds that result columns are needed."""
+        """Execute a query in a worker thread; if result columns are missing, load them and execute it once more."""
         context.prefetched = PrefetchedColumns()
         while True:
             context.start_again()

@@ -79,7 +79,7 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_body_model(body_type: Any) -> bool:
-    """Return whether a body type is a pydantic model that declares the body's properties, so not ``RawBody``."""
+    """Return whether a body type is a pydantic model that declares the body's properties; False for ``RawBody``."""
     return isinstance(body_type, type) and issubclass(body_type, BaseModel) and body_type is not RawBody
 
 
@@ -213,7 +213,7 @@ class Operation:
 
     @property
     def is_loaded(self) -> bool:
-        """True, because the module of an existing operation object is always imported."""
+        """Always True: an operation object exists only after its module was imported, unlike other endpoints."""
         return True
 
     def load_operation(self) -> Self:

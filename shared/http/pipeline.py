@@ -176,7 +176,7 @@ class RequestPipeline:
             exempt_objects_from_garbage_collection()
 
     async def _build_unmatched_reply(self, error: UnmatchedRequestError, request_id: str, request: Request) -> Reply:
-        """Build the reply to a request without an operation, in the error format of the group of the path."""
+        """Build the reply to a request that matches no operation, in the error format of the group with this path."""
         endpoint = error.endpoint_with_own_error_format
         if endpoint is None:
             return build_default_error_reply(error, request_id, request)

@@ -66,7 +66,7 @@ class UnmatchedRequestError(WorkspaceError):
 
     @property
     def endpoint_with_own_error_format(self) -> Endpoint | None:
-        """An endpoint of the group whose own error format the reply has; None if the reply is a problem document."""
+        """An endpoint of the group that defines the format of the error reply; None if this is a problem document."""
         return self._endpoint if self._endpoint is not None and self._endpoint.has_own_error_format else None
 
 

@@ -51,7 +51,7 @@ def reject_missing_chunked_body(request: Request) -> None:
     """Reject a request whose chunked body is missing.
 
     The Functions host on Azure passes a body on only if the request has a Content-Length (``ToRpcHttp`` of
-    Azure/azure-functions-host); such a request must not count as one without a body.
+    Azure/azure-functions-host). A request whose body the host dropped must not be processed as one without a body.
 
     Raises:
         WorkspaceError: LENGTH_REQUIRED ``LENGTH_REQUIRED`` (RFC 9110 section 15.5.12).

@@ -86,8 +86,9 @@ async def build_call_from_request(
         runtime: runs slow work in threads.
 
     Raises:
-        WorkspaceError: LENGTH_REQUIRED; TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``;
-            or INVALID with a list of all invalid parameters and properties. The code of the INVALID error is
+        WorkspaceError: LENGTH_REQUIRED if the host has not passed on a chunked body; TOO_LARGE ``BODY_TOO_LARGE``;
+            UNKNOWN_ENCODING if the operation does not accept the body's encoding; INVALID ``BODY_NOT_DECODABLE``; or
+            INVALID with a list of all invalid parameters and properties. The code of this last error is
             ``VERSION_UNKNOWN`` if the API version is unknown, ``BODY_NOT_JSON`` if the body is not JSON,
             ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
     """
@@ -229,8 +230,8 @@ async def _copy_without_server_managed_properties(
 ) -> Any:
     """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
-    If the request has an If-Match header that does not match, or the item does not exist, the values are not compared:
-    they belong to an older version, and the reply is 412.
+    The values are not compared if the request has an If-Match header, and the item does not exist or has another ETag:
+    they then belong to an older version, and the reply is 412.
     """
     owned = operation.server_set
     if owned is None or not isinstance(request_value, dict) or owned.names.isdisjoint(request_value):
@@ -314,8 +315,8 @@ def _validate_value_and_add_errors(
 def _reject_too_many_values(model: type[BaseModel], value: Any, faults: ValidationErrors) -> None:
     """Reject a body with so many values that their validation would delay other requests.
 
-    Properties that accept any JSON object are not limited, because pydantic does not validate their values. Those of
-    strict models are limited, because pydantic parses their values.
+    Properties that accept any JSON object are not limited, because pydantic does not validate their values. In strict
+    models, such properties are limited, too, because pydantic parses their values.
     """
     if not isinstance(value, dict):
         return

@@ -58,7 +58,7 @@ class IdempotencyStore(Protocol):
             key_hash: hash from :func:`hash_key`.
             new_claim: claim of the current request.
             at: current time.
-            forget_before: time before which claims have expired.
+            forget_before: claims that were stored before this time have expired.
         """
         ...
 

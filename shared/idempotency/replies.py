@@ -81,7 +81,7 @@ class IdempotentReplyStore(Protocol):
             lease_id: id of the lease, if the current request gets it.
             at: current time.
             lease_until: end of the lease.
-            forget_before: time before which claims have expired.
+            forget_before: claims that were stored before this time have expired.
         """
         ...
 

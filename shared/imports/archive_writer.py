@@ -103,7 +103,8 @@ class HistoryArchive:
             messages: messages of the step.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL``.
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` if the archive does not respond; UNPROCESSABLE
+                ``SCRATCH_FULL`` if the disk of the scratch folder is full.
         """
         if not messages.num_rows:
             return messages

@@ -62,8 +62,8 @@ class CsvReader:
         Args:
             position: byte position in the file at which the step starts; 0 for the first step.
             first_row_number: number of the step's first row in the file, from 1.
-            max_rows: maximum number of rows, for which lines that can be one row or several rows count as one; None for
-                the usual size of a step.
+            max_rows: maximum number of rows; lines that can be one row or several rows count as one row. None for the
+                usual size of a step.
         """
         start = max(position, self._first)
         if start >= self._source.size:
@@ -156,15 +156,20 @@ class CsvReader:
         if record.cells is None:
             raise FileRejectedError(f"The header is invalid. {record.fault}")
         if any(map(self._has_line_with_time, record.cells)):
-            rule = "the other lines of a column name must not have a time as a cell, because they may be rows"
-            raise FileRejectedError(f"The header has a quote that is not closed in its line; {rule}.")
+            raise FileRejectedError(
+                "A quote in the header is not closed in its line, and a later line up to the closing quote contains a "
+                "time, so it may be a row; close the quote in its line, or remove the line breaks of the column name."
+            )
         names = [name.strip() for name in record.cells]
         self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
         self._require_mapped_columns_in_header(record.text)
         return self._encoding.count_file_bytes(header)
 
     def _has_line_with_time(self, column_name: str) -> bool:
-        """Return whether a column name has a line, other than the first, with several cells and a valid time."""
+        """Return whether a column name has a line, other than the first, with several cells and a valid time.
+
+        Such a line may be a row of data that became part of the name, because a quote before it is not closed.
+        """
         lines = [line.split(self._delimiter) for line in column_name.split("\n")[1:]]
         return any(len(cells) > 1 and any(map(self._mapper.is_time, cells)) for cells in lines)
 
@@ -184,7 +189,7 @@ class CsvReader:
 
 
 def _reject_each_line(reason: str, record_text: str, collector: RowCollector) -> None:
-    """Reject each line of a record that is not empty as a row."""
+    """Reject each non-empty line of a record as a row by itself."""
     for line in record_text.split("\n"):
         if row := line.rstrip("\r"):
             collector.number += 1

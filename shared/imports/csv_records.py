@@ -40,7 +40,7 @@ class CsvRecord(NamedTuple):
 
 
 class CsvRecords:
-    """Records of a CSV text without empty lines, which can be iterated once.
+    """Records of a CSV text, for one iteration; empty lines are skipped.
 
     A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
     that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file. Otherwise its first
@@ -52,7 +52,7 @@ class CsvRecords:
         text: CSV text in UTF-8 that starts with a record.
         delimiter: character between two cells.
         width: number of cells that a record over several lines must have; None for any number.
-        is_row: returns whether the cells of one line can be a row; None if no line of a longer record can.
+        is_row: returns whether the cells of one line can be a row; None if a line inside a longer record never can.
         is_last: whether the text is the end of the file; otherwise, a record at its end that is not complete is left
             out.
     """
@@ -116,7 +116,10 @@ class CsvRecords:
     def _find_span_of_record_over_lines(
         self, line_index: int, first_line: "_Span", quote_offset: int
     ) -> "_Span | None":
-        """Find the end of a record whose first line does not close the quoted cell that starts at an offset."""
+        """Find the end of a record whose first line does not close the quoted cell that starts at ``quote_offset``.
+
+        Return None if the record continues after the text.
+        """
         rest = self._rests_by_line[line_index + 1]
         # The first record is never left out, so that each step of a file has one.
         if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_RECORD_BYTES:
@@ -131,7 +134,7 @@ class CsvRecords:
         return _Span(rest.next_line, rest.end, _AMBIGUOUS if is_ambiguous else "")
 
     def _is_each_line_a_row(self, line_index: int, next_line_index: int, quote_offset: int) -> bool:
-        """Return whether each line of a record is a row by itself, if its open quote is an ordinary character.
+        """Return whether each line of a record would be a row by itself if its open quote were an ordinary character.
 
         Args:
             line_index: index of the record's first line.
@@ -154,7 +157,7 @@ class CsvRecords:
 
     @cached_property
     def _rests_by_line(self) -> "list[_Rest]":
-        """For each line, the rest of the record that continues in this line with a part of a quoted cell.
+        """For each line, the rest of a record whose quoted cell is still open at the start of the line.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
         which each line is the possible start of a record over many lines.
@@ -176,7 +179,7 @@ class CsvRecords:
         Args:
             following_rest: the rest from the next line on, if that line starts inside a quoted cell, too.
             line: text of the line.
-            rest_if_closed: the rest if the record ends in this line, without delimiters.
+            rest_if_closed: the rest if the record ends in this line; its delimiters are not counted yet.
         """
         line = b'"' + line
         match = self._match_last_cell(line)

@@ -222,7 +222,10 @@ def _to_python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _to_python_values(array: pa.Array) -> list[Any]:
-    """Convert an array to Python values; an array with values that Python does not have is halved to find these."""
+    """Convert an array to Python values; a value that Python cannot represent becomes an :class:`_InvalidCell`.
+
+    To find these values, the array is halved again and again.
+    """
     try:
         cells: list[Any] = array.to_pylist()
     except OverflowError:
@@ -249,7 +252,7 @@ def _has_valid_times_of_day(array: pa.Array) -> bool:
 
 
 def _list_child_arrays(array: pa.Array) -> list[pa.Array]:
-    """Return the members of objects as an array for each name, and the elements of lists and maps as one array."""
+    """Return the arrays inside a nested array: one for each property of objects, or one with all elements of lists."""
     if pa.types.is_struct(array.type):
         return list(array.flatten())
     if pa.types.is_map(array.type):
@@ -273,7 +276,7 @@ def _require_valid_cells(row: Mapping[str, Any]) -> None:
 
 
 def _reduce_column_to_microseconds(array: pa.Array) -> pa.Array:
-    """Return an array without dictionary, whose times are in microseconds or longer units and in UTC."""
+    """Decode the dictionary of an array, if any, and convert its times from nanoseconds to microseconds, in UTC."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = _reduce_type_to_microseconds(array.type)

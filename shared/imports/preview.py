@@ -76,8 +76,8 @@ class ImportPreview:
 
         Raises:
             WorkspaceError: the same errors as ``require_complete_upload``; CONFLICT ``IMPORT_ENDED`` if the file was
-                deleted, because the import has ended; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
-                ``BLOB_STORE_UNAVAILABLE``.
+                deleted, because the import has ended; NOT_FOUND ``CONNECTION_NOT_FOUND`` if the connection of the
+                import does not exist any more; UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
         request = get_import_request(job)
         found = await find_upload(self._blobs, job.id)

@@ -74,7 +74,8 @@ class ImportService:
         """Return the connection that receives the imported messages, if it exists and is enabled.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``.
+            WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND`` if it does not exist; CONFLICT ``CONNECTION_DISABLED`` if
+                it is disabled.
         """
         stored = (await self._catalog()).connections.get(connection_lookup)
         if stored is None:
@@ -103,8 +104,9 @@ class ImportService:
             job_id: id for a repeatable request; if a job with this id exists, that job is returned.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`require_enabled_connection`; STORAGE_FULL ``STORAGE_FULL``;
-                THROTTLED ``TOO_MANY_JOBS``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`require_enabled_connection`; STORAGE_FULL ``STORAGE_FULL`` if the
+                disk is nearly full; THROTTLED ``TOO_MANY_JOBS`` if the owner has too many unfinished jobs; UNAVAILABLE
+                ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE`` if a store does not respond.
         """
         await self.require_enabled_connection(connection_lookup)
         await self._disk.require_disk_space()
@@ -147,7 +149,8 @@ class ImportService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and
-                ``find_and_require_complete_upload``; CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+                ``find_and_require_complete_upload``; CONFLICT ``IMPORT_ENDED`` if the import has ended already;
+                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the store of jobs does not respond.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
@@ -188,7 +191,7 @@ class ImportService:
         """Cancel an import and delete its files; messages that are stored already remain.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
+            WorkspaceError: the same errors as :meth:`get`; CONFLICT ``IMPORT_ENDED`` if the import has ended already.
         """
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
 

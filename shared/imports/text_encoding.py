@@ -26,11 +26,11 @@ class TextEncoding:
     start: int
 
     def to_utf8(self, raw: bytes, *, is_last: bool) -> bytes:
-        """Convert bytes of an imported file to UTF-8, which is returned unchanged.
+        """Convert bytes of an imported file to UTF-8; the bytes of a UTF-8 file are returned unchanged.
 
         An unpaired surrogate of UTF-16, or an incomplete character at the end of the file, becomes bytes that are not
-        UTF-8, so that the row is rejected like a damaged row of a UTF-8 file. An incomplete character before more bytes
-        is left out.
+        UTF-8, so that the row is rejected like a damaged row of a UTF-8 file. An incomplete character at the end of an
+        earlier part is left out; the next part must begin with it.
 
         Args:
             raw: part of the file, from the start of a character.

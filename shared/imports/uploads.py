@@ -20,8 +20,8 @@ async def require_waiting_import(jobs: JobStore, upload_blob_name: str) -> None:
         upload_blob_name: blob name of the file, from ``build_upload_blob_name``.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``; CONFLICT ``IMPORT_ENDED`` or ``IMPORT_STARTED``;
-            UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+        WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND`` if there is no such import; CONFLICT ``IMPORT_ENDED`` or
+            ``IMPORT_STARTED`` if it has ended or started; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
     """
     job = await jobs.find_job(upload_blob_name.partition("/")[0])
     if job is None:
@@ -57,7 +57,7 @@ def require_complete_upload(blob: Blob | None, request: ImportRequest) -> Blob:
 
     Raises:
         WorkspaceError: CONFLICT ``IMPORT_NOT_UPLOADED`` if the file is missing or does not have the announced size;
-            TOO_LARGE ``IMPORT_TOO_LARGE``.
+            TOO_LARGE ``IMPORT_TOO_LARGE`` if it is too large.
     """
     if blob is None:
         detail = "The import has no file yet; send the file to `uploadUrl` first."
@@ -69,6 +69,6 @@ def require_complete_upload(blob: Blob | None, request: ImportRequest) -> Blob:
         )
         raise WorkspaceError(Kind.CONFLICT, "IMPORT_NOT_UPLOADED", detail, uploadedBytes=blob.size)
     if blob.size > MAX_BYTES:
-        detail = f"The file has {blob.size} bytes; an import takes at most {MAX_BYTES}. Split the file."
+        detail = f"The file has {blob.size} bytes; an import accepts at most {MAX_BYTES} bytes. Split the file."
         raise WorkspaceError(Kind.TOO_LARGE, "IMPORT_TOO_LARGE", detail, maxBytes=MAX_BYTES)
     return blob

@@ -189,8 +189,9 @@ class CatchUp:
     """Replay of earlier impulses (telemetry messages) from the query table to streams that are already live.
 
     Messages that are already in the table are replayed immediately. Messages that were published shortly before the
-    stream opened can reach the table later; they are replayed after ``LAG_SECONDS``. The timestamp of a message can be
-    later than the opening of the stream, by the time that the telemetry policy permits.
+    stream opened can reach the table later; they are replayed after ``LAG_SECONDS``. A device whose clock is fast sends
+    timestamps in the future. The replay therefore also reads timestamps after the opening of the stream, as far ahead
+    as the telemetry policy permits.
 
     Args:
         catalog: function that returns the current workspace catalog.

@@ -207,7 +207,8 @@ class LiveStream:
         """Return the principal for a stream's user id, restricted to the right to listen, if access is still granted.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
+            WorkspaceError: UNAUTHENTICATED if the member or the token is no longer valid; FORBIDDEN if the member no
+                longer has the right to listen.
         """
         listener = Listener.from_user_id(user_id)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)

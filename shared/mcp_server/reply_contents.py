@@ -24,7 +24,7 @@ class ReplyContents:
         self._texts: dict[str, str] = {}
 
     def add_and_get_placeholder(self, json_text: str) -> str:
-        """Add the JSON text of an object to the reply; return its placeholder, which stands for it as a string."""
+        """Add the JSON text of an object to the reply; return a short string that the SDK gets instead of the text."""
         placeholder = self._runtime.new_id()
         self._texts[placeholder] = json_text
         return placeholder
@@ -43,7 +43,7 @@ class ReplyContents:
 
 
 def build_object_placeholder(placeholder: str) -> dict[str, Any]:
-    """Build the object that stands for the JSON object whose text has this placeholder."""
+    """Build the object that the SDK gets instead of a JSON object; ``placeholder`` stands for the object's text."""
     return {placeholder: True}
 
 

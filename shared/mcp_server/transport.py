@@ -181,7 +181,7 @@ def _build_asgi_receive_function(body: bytes) -> Any:
             return message
         # The client stays connected until the reply is complete; the transport then cancels this wait.
         await asyncio.Event().wait()
-        raise AssertionError("the event is never set")
+        raise AssertionError("unreachable: the event is never set")
 
     return receive
 

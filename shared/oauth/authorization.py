@@ -98,7 +98,8 @@ class AuthorizationService:
         signed-in caller.
 
         Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``. The reply must then be no
+                redirect, because the redirect URI is not trusted.
         """
         client = await self._clients.find_declared_client(parameters.get("client_id") or "")
         if client is None:
@@ -129,7 +130,8 @@ class AuthorizationService:
 
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``; FORBIDDEN
-                ``DELEGATED_TOKEN`` or ``CREDENTIAL_BOUND``.
+                ``DELEGATED_TOKEN`` if the caller is itself an OAuth client, or ``CREDENTIAL_BOUND`` if the caller's
+                credential is restricted to certain connections.
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()

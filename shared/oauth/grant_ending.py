@@ -31,7 +31,7 @@ class GrantEnder:
 
     Args:
         store: storage of the grants.
-        credential_store: storage of the access tokens; the parent of such a token is its grant.
+        credential_store: storage of the access tokens; each token of a grant is stored with the grant as its parent.
         credentials: cached credentials of this process.
         directory: source of the team's members.
         audit: records the audit events.
@@ -157,7 +157,10 @@ class GrantEnder:
         return None
 
     async def _revoke_tokens(self, stored: StoredGrant) -> None:
-        """Revoke the access tokens of an ended grant, unless this is complete because the event is recorded."""
+        """Revoke the access tokens of an ended grant.
+
+        Do nothing if the end's audit event is recorded, because the tokens are revoked before it is appended.
+        """
         grant, end = stored.grant, stored.grant.end
         if end is None or end.is_recorded:
             return

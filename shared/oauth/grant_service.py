@@ -74,7 +74,8 @@ class GrantService:
         """Return the grant of the authorization code in a token request, after a check of the PKCE code verifier.
 
         Raises:
-            OAuthError: ``invalid_grant``, or ``invalid_request`` if a parameter is missing.
+            OAuthError: ``invalid_request`` if a parameter is missing; ``invalid_grant`` if the code is unknown, or
+                belongs to another client, redirect URI or code challenge.
         """
         code = parse_authorization_code(parameters.require("code"))
         verifier, redirect_uri = parameters.require("code_verifier"), parameters.get("redirect_uri")
@@ -95,7 +96,8 @@ class GrantService:
         section 4.1.2), because one of the two callers possibly stole the code.
 
         Raises:
-            OAuthError: ``invalid_grant``.
+            OAuthError: ``invalid_grant`` if the code was used or has expired, or the grant has ended; also for the
+                reasons of :meth:`require_principal`.
             WorkspaceError: UNAVAILABLE.
         """
         grant, at = stored.grant, self._runtime.now()
@@ -118,7 +120,7 @@ class GrantService:
         """Return the grant of a refresh token. A refresh token that was already used ends the grant.
 
         Raises:
-            OAuthError: ``invalid_grant``.
+            OAuthError: ``invalid_grant`` if the token is unknown, was already used, or belongs to another client.
         """
         parsed = parse_refresh_token(refresh_token)
         stored = None if parsed is None else await self._store.find_grant(parsed.grant_id)
@@ -206,7 +208,8 @@ class GrantService:
         """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first.
 
         Raises:
-            WorkspaceError: FORBIDDEN ``CREDENTIAL_BOUND``.
+            WorkspaceError: FORBIDDEN ``CREDENTIAL_BOUND`` if the caller's credential is restricted to certain
+                connections.
         """
         caller.require_no_connection_binding()
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
@@ -219,7 +222,8 @@ class GrantService:
         """End a grant; the grant of another member requires the right to manage keys.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``GRANT_NOT_FOUND``; FORBIDDEN.
+            WorkspaceError: NOT_FOUND ``GRANT_NOT_FOUND``; FORBIDDEN if the caller lacks this right, or the caller's
+                credential is restricted to certain connections.
         """
         caller.require_no_connection_binding()
         stored = await self._store.find_grant(grant_id)

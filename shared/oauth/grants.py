@@ -21,7 +21,7 @@ REFRESH_LIFETIME: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CodeProof:
-    """Digest and expiry of an authorization code, and the PKCE challenge and redirect URI that a client must match."""
+    """Digest and expiry of an authorization code; PKCE challenge and redirect URI that the token request must match."""
 
     digest: str
     challenge: str

@@ -116,7 +116,7 @@ class RequestTimes:
             The time; None if it is unknown.
 
         Raises:
-            WorkspaceError: INVALID naming ``requested_at``.
+            WorkspaceError: INVALID naming ``requested_at`` if the consent page's time is not an RFC 3339 time.
         """
         text, recorded = parameters.get(REQUESTED_AT), self._times.get(_compute_request_digest(parameters))
         if text is None:

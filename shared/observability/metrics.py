@@ -15,7 +15,8 @@ class Instrument:
     Attributes:
         kind: `counter` for a number that only increases, `level` for a number that also decreases, `histogram` for the
             distribution of single values, such as durations.
-        unit: unit in the Unified Code for Units of Measure (UCUM), such as ``s``; counted things in braces.
+        unit: unit in the Unified Code for Units of Measure (UCUM), such as ``s``, or a counted item
+            in braces, such as ``{record}``.
         description: sentence that explains the metric to operators.
     """
 

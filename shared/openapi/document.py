@@ -107,8 +107,9 @@ _EXAMPLE_KEY: Final = "l1"
 def is_usable_by_caller(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
     """Return whether a caller can use an operation.
 
-    The workspace must have the operation's feature. Unless the operation is public, the caller must have an accepted
-    credential without a rejected restriction, all required rights, and a user identity if the operation requires one.
+    The workspace must have the operation's feature. Unless the operation is public, the caller also needs a credential
+    of an accepted kind without a restriction that the operation rejects, all required rights, and, if the operation
+    requires one, a user identity.
     """
     if operation.feature and operation.feature not in features:
         return False

@@ -115,7 +115,7 @@ def _build_parameter_object(parameter: QueryParameter) -> Schema:
 
 
 def register_query_summary_schema(schemas: SchemaRegistry) -> None:
-    """Register the schema with the properties that the results of all queries share, so without the rows.
+    """Register the schema of the properties that the results of all queries have in common: all but the rows.
 
     The schema of each query with known columns adds the property of the rows. This property must not be in both
     schemas, because code generators merge properties of the same name in different ways.

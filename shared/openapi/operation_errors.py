@@ -216,7 +216,10 @@ def list_error_codes(operation: Operation, http_status: int) -> list[str]:
 
 
 def list_error_statuses(operation: Operation) -> list[int]:
-    """Return the sorted HTTP statuses of an operation's errors: the first status of each code, and declared ones."""
+    """Return the HTTP statuses of an operation's errors, sorted.
+
+    These are the usual (first) status of each error code, and the statuses that the operation itself declares.
+    """
     own = OWN_CODES.get(operation.name, ()) if operation.docs.errors is None else ()
     codes = {*_iterate_pipeline_error_codes(operation), *own}
     implied = {ERROR_CODES[code].statuses[0] for code in codes}

@@ -108,10 +108,10 @@ def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
 
 
 def build_error_example_name(code: str, status: int) -> str:
-    """Return the name of an error's example under ``components``: the code, or the code and the status.
+    """Return the name of an error's example under ``components``.
 
-    The name of an example with the code's first status in :data:`ERROR_CODES` is only the code. For the other statuses
-    of the code, the name also contains the status, for example ``PROTOCOL_REFUSED.403``.
+    For the code's first status in :data:`ERROR_CODES`, the name is the code. For each other status, the status is
+    appended to the code, for example ``PROTOCOL_REFUSED.403``.
     """
     return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
 

@@ -195,7 +195,7 @@ def _to_description_and_schema(schema: Schema, definitions: Mapping[str, Schema]
 
 
 def _inline_reference(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return a schema in which its definition replaces a reference to it; without a definition, return the schema."""
+    """Replace a schema that is a reference by its definition; return a schema without a definition unchanged."""
     name = schema.get("$ref", "").rpartition("/")[2]
     if name not in definitions:
         return schema

@@ -201,7 +201,7 @@ def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[Fact
 def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[Fact]:
     """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
-    Yield only the meaning of the decision if it is not signed; it must not look like the meaning of a signature.
+    If the decision is not signed, yield only its meaning, under another label than the meaning of a signature.
     """
     signature = decision.get("Signature")
     if signature is None:

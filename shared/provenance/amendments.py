@@ -133,9 +133,11 @@ class Amendments:
             signer: signs the decision; None for a decision without a signature.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
-                ``currentStatus``, or ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; the errors of
-                :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
+            WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND`` if the chain has no amendment with this RecordID;
+                CONFLICT ``RECORD_DAMAGED`` if the stored amendment, or a decision about it, was changed; CONFLICT
+                ``AMENDMENT_NOT_PENDING`` with ``currentStatus`` if it is approved or rejected already; FORBIDDEN
+                ``MAKER_CHECKER_VIOLATION`` if its author is the approver or a creator of the approver's credential; the
+                errors of :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
         """
         decision = _Decision(chain, amendment_id, approver, credential_creators, AmendmentState.APPROVED)
         return await self._store_decision(decision, append_id, signer)
@@ -254,7 +256,8 @@ class Amendments:
                 search is repeated, but the content of records is read only after ``known_decisions.seen_to``.
 
         Raises:
-            WorkspaceError: CONFLICT ``AMENDMENT_NOT_PENDING`` or ``RECORD_DAMAGED``.
+            WorkspaceError: CONFLICT ``AMENDMENT_NOT_PENDING`` if it is not pending; CONFLICT ``RECORD_DAMAGED`` if the
+                stored decision was changed.
         """
         amendment = original["RecordID"]
         found = (
@@ -270,7 +273,7 @@ class Amendments:
 
 
 class _UnconfirmedError(Exception):
-    """Error of :attr:`SigningSession.confirm`, which the check raises before a signed decision is appended.
+    """Raised before a signed decision is appended, if :attr:`SigningSession.confirm` raises an error.
 
     This class is no WorkspaceError, because a WorkspaceError UNAVAILABLE would end the other appends of the batch, too.
 
@@ -338,7 +341,7 @@ def is_amendment_record(record: ChainRecord) -> bool:
 
 
 def get_amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID of an amendment, which its decisions contain as ``AmendmentID``."""
+    """Return the RecordID of an amendment; its decisions contain this id as ``AmendmentID``."""
     return format_record_id(record.sequence)
 
 

@@ -66,7 +66,7 @@ class PendingAppend:
         append_id: id of the append, unique in the chain.
         future: future with the result for the caller.
         look_up: whether the append id is possibly already in the chain and must be searched there.
-        check: raises an error to reject the append; see :meth:`ChainLog.append`.
+        check: raises an error to reject the append; None for no check. See :meth:`ChainLog.append`.
         exclusive: appends with the same text are never in one batch, see :meth:`ChainLog.append`; empty if there is no
             such restriction.
         caller: trace span of the caller, or None.
@@ -306,12 +306,12 @@ class Appender:
                 batch.remove(entry)
 
     async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
-        """Give the caller of an append, whose check raised ``error``, the outcome of the append.
+        """End an append whose check raised ``error``: give its caller the stored record or an error.
 
-        The outcome is the stored record if the chain contains the append id: an earlier attempt, or the same request in
-        another process, stored the record after this attempt's first look-up, and the check possibly rejected the
-        append because of this record. Otherwise the outcome is ``error``, or "unknown" if an earlier attempt can still
-        store the record.
+        The caller gets the stored record if the chain contains the append id by now. An earlier attempt, or the same
+        request in another process, then stored the record, and the check possibly failed because of this record.
+        Otherwise the caller gets ``error``, or an error with unknown outcome if an earlier attempt can still store the
+        record.
         """
         stored = await self._store.find(self.chain, LookupField.APPEND_ID, [entry.append_id]) if entry.look_up else ()
         if stored:

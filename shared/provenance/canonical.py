@@ -57,7 +57,7 @@ def encode_canonical_json(value: Any) -> bytes:
 
 def _dump_by_rfc8785(value: Any) -> bytes:
     if is_nested_too_deeply(value):
-        raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels")
     return rfc8785.dumps(value)
 
 
@@ -255,7 +255,7 @@ def _describe_broken_canonical_rule(item: Any, remaining_depth: int) -> str:
         return "" if math.isfinite(item) else "must be a finite number"
     if not isinstance(item, Mapping | list | tuple):
         return "must be a JSON value"
-    return "" if remaining_depth > 0 else f"is nested deeper than {MAX_DEPTH} levels"
+    return "" if remaining_depth > 0 else f"must not be nested deeper than {MAX_DEPTH} levels"
 
 
 def _has_surrogate(text: str) -> bool:

@@ -84,7 +84,7 @@ async def verify_next_records(
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
     """Return a function that verifies rows (records), and that can be called again with all rows after a failure.
 
-    Each call first restores the state that the verification has now.
+    Each call first restores the state that ``verification`` had when this function was built.
     """
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)

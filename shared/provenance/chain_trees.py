@@ -27,7 +27,7 @@ class ChainTrees:
 
     Args:
         store: store of the chains.
-        tiles: stored roots of subtrees, which all processes share; None for a cache in this process only.
+        tiles: store of subtree roots that all processes share; None to cache roots in this process only.
         runtime: clock, randomness and threads.
     """
 
@@ -84,7 +84,7 @@ class ChainTrees:
             await self._save_tile(chain, tile, complete)
 
     async def _has_subtree_roots(self, chain: ChainKey, expected_nodes: list[bytes], subtree_count: int) -> bool:
-        """Return whether the first subtrees of a chain have the expected nodes; False for a damaged hash."""
+        """Return whether the first subtrees of a chain have the expected nodes; False if a stored hash is damaged."""
         try:
             return (await self.build_tree(chain, 0, subtree_count * SUBTREE_LEAVES)).nodes == expected_nodes
         except WorkspaceError as error:
@@ -149,7 +149,11 @@ class ChainTrees:
         return True
 
     async def _list_incomplete_tile_numbers(self, chain: ChainKey, subtree_count: int) -> list[int]:
-        """Return the numbers of the first subtrees' tiles that are missing or have too few roots, in order."""
+        """Return the numbers of the tiles that are missing or incomplete, in order.
+
+        A tile is a stored list of subtree roots. Only the tiles of the chain's first ``subtree_count`` subtrees are
+        examined.
+        """
         incomplete: list[int] = []
         for tile in reversed(range(-(-subtree_count // TILE_ROOTS))):
             wanted = min(TILE_ROOTS, subtree_count - tile * TILE_ROOTS)
@@ -160,7 +164,7 @@ class ChainTrees:
         return incomplete[::-1]
 
     async def _save_tile(self, chain: ChainKey, tile_number: int, subtree_count: int) -> None:
-        """Store the roots of one tile of a chain's tree, which has ``subtree_count`` complete subtrees."""
+        """Store one tile: the roots of those of a chain's first ``subtree_count`` subtrees that belong to the tile."""
         if self._tiles is None:
             return
         start, end = tile_number * TILE_LEAVES, min((tile_number + 1) * TILE_LEAVES, subtree_count * SUBTREE_LEAVES)

@@ -107,7 +107,8 @@ class EventFastPath:
 def _is_simple_event(value: dict[str, Any]) -> bool:
     """Return whether a record has the content of a simple event; its links and filter fields are not checked.
 
-    Most events have one or two states with numbers and text, which are checked without a function call.
+    Most events have one or two states (BeforeState, AfterState) of numbers and text. They are checked without a
+    function call.
     """
     states = 0
     for name in ("BeforeState", "AfterState"):
@@ -136,8 +137,8 @@ class ChainFault:
     Attributes:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
         reason: description of the fault.
-        previous_hash: PreviousHash of the faulty record if its sequence number or PreviousHash does not follow the last
-            valid record, which possibly means a fork; else empty.
+        previous_hash: PreviousHash of the faulty record if the record is possibly part of a fork, because its sequence
+            number or PreviousHash does not follow the last valid record; else empty.
         hash: Hash of the faulty record.
         is_fork: whether the faulty record has the same PreviousHash as another record.
     """
@@ -232,9 +233,11 @@ class ChainVerification:
         return True
 
     def extend_range_of_signed_records(self, first_sequence: int, last_sequence: int) -> None:
-        """Extend ``signed`` to include the first and the last of further signed records, which come after its range.
+        """Extend ``signed``, the range of signed records, to later records with a signature.
 
-        Zero for both means that there are no such records.
+        Args:
+            first_sequence: sequence number of the first of these later records; 0 if there are none.
+            last_sequence: sequence number of the last of these later records; 0 if there are none.
         """
         self.signed = (self.signed[0] or first_sequence, last_sequence or self.signed[1])
 
@@ -335,7 +338,10 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
 
 
 def find_sequence_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Find a record with the PreviousHash of the faulty record, but another Hash; return its sequence number."""
+    """Find a record with the PreviousHash of the faulty record, but another Hash; return its sequence number.
+
+    Return None if none of ``records`` is such a record.
+    """
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:

@@ -27,7 +27,7 @@ class StoredCheckpoint:
     def build_unreadable(cls, name: str) -> "StoredCheckpoint":
         """Build a checkpoint whose name is listed, but which cannot be read; no key verifies its empty note.
 
-        Without it, the chain would count as one without checkpoints, and a rewritten chain as valid.
+        Without this checkpoint, the chain would count as one without checkpoints, and a rewritten chain as valid.
         """
         return cls(name, b"", "")
 
@@ -52,7 +52,7 @@ class CheckpointStore(Protocol):
         :meth:`StoredCheckpoint.build_unreadable`.
 
         Args:
-            name_prefix: prefix of the names of the chain's checkpoints, which ends in ``/``.
+            name_prefix: prefix of the names of the chain's checkpoints, with a slash at its end.
             older_than_name: return the newest checkpoint that is older than the one with this name; empty to return the
                 newest.
         """
@@ -75,7 +75,7 @@ class CheckpointStore(Protocol):
         ...
 
     async def find_working_state(self, name: str) -> bytes | None:
-        """Return the intermediate data of checkpoint creation stored under a name; None if it does not exist."""
+        """Return the working state that is stored under a name; None if there is none."""
         ...
 
 

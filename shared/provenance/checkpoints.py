@@ -56,7 +56,7 @@ class CurrentCheckpoint:
 def build_checkpoint_name_prefix(chain: ChainKey) -> str:
     """Return the prefix of the names of a chain's checkpoints.
 
-    The prefix contains a hash of the scope instead of the scope, which can have any characters and length.
+    The prefix contains a hash of the scope, because the scope itself can have any characters and length.
     """
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
@@ -142,7 +142,7 @@ class Checkpoints:
         return await self.keys.load_current_key()
 
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
-        """Return a chain's newest checkpoint without verifying it."""
+        """Return a chain's newest checkpoint without verifying it; None if the chain has no checkpoint."""
         return await self._notes.find_newest(build_checkpoint_name_prefix(chain))
 
     async def find_checkpointed_chains_except(self, known_prefixes: Collection[str]) -> Sequence[ChainKey]:
@@ -166,9 +166,10 @@ class Checkpoints:
         return found
 
     async def _find_chain_of_prefix(self, target: Target, prefix: str) -> ChainKey | None:
-        """Return the chain that the newest checkpoint with a prefix names, ignoring notes that name no such chain.
+        """Return the chain whose checkpoints have a name prefix; the chain is read from the newest of them.
 
-        Return None if there is no checkpoint, or if the newest :data:`MAX_FOREIGN_NOTES` notes do not name the chain.
+        Notes that name a chain with another prefix are ignored. Return None if there is no checkpoint with the prefix,
+        or if the newest :data:`MAX_FOREIGN_NOTES` notes are all ignored.
         """
         newest = stored = await self._notes.find_newest(prefix)
         for _ in range(MAX_FOREIGN_NOTES):
@@ -186,7 +187,7 @@ class Checkpoints:
         return None
 
     async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:
-        """Return the chain whose origin is the first line of a note; None for another workspace or target."""
+        """Return the chain whose origin is the first line of a note; None for a note of another workspace or target."""
         origin, _, _ = note.decode("utf-8", "replace").partition("\n")
         chain_origin = build_checkpoint_origin(await self._workspace(), target)
         if origin != chain_origin and not origin.startswith(f"{chain_origin}/"):
@@ -328,7 +329,7 @@ class Checkpoints:
         return created
 
     async def _load_signed_tree(self, chain: ChainKey, last_checkpoint: CheckpointContent | None) -> SignedTree:
-        """Return the Merkle tree of the last checkpoint; return an empty tree if the chain has no checkpoint.
+        """Return the Merkle tree of the last checkpoint; return an empty tree if there is no checkpoint (None).
 
         The stored tree is used if its root matches the checkpoint; otherwise, the tree is built again from records.
 
@@ -344,7 +345,10 @@ class Checkpoints:
                 chain, last_checkpoint.size
             )
         if not _is_tree_of_checkpoint(covered, last_checkpoint):
-            detail = "The last checkpoint of the chain was signed for other records than those in the store."
+            detail = (
+                "The last checkpoint of the chain was signed for other records than those in the store; "
+                "verify the chain."
+            )
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
 

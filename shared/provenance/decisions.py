@@ -33,7 +33,8 @@ class FoundDecisions:
 
     Attributes:
         by_amendment: RecordIDs of decided amendments, each with its first decision.
-        seen_to: sequence number of the last record whose content was read; 0 if the search read no records itself.
+        seen_to: sequence number of the last record whose content was read; 0 if no record was read, because the index
+            of the store answered the search.
         is_complete: True if the search covered the whole chain; False if records after ``seen_to`` were not searched.
     """
 
@@ -75,7 +76,9 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def map_indexed_decisions_by_amendment(
     store: ChainStore, chain: ChainKey, amendment_ids: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by an index of the store: over the content of records, or else by filter fields.
+    """Find decisions about amendments by an index of the store.
+
+    The index is over the content of records if the store has such an index, otherwise over filter fields.
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.

@@ -69,8 +69,8 @@ async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis_hash: st
 def can_be_earliest_record(record: ChainRecord, genesis_hash: str) -> bool:
     """Return whether a record can be the earliest remaining record of a chain.
 
-    The result is True for the valid first record of this chain, and for a record that is not the first of its chain,
-    because its predecessors may have been deleted.
+    The result is True for the valid first record of this chain. It is also True for a record that is not the first of
+    its chain, because the records before it may have been deleted.
     """
     return genesis_hash.encode() in record.canonical or not _is_undamaged_first_record(record)
 

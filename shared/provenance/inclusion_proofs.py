@@ -52,7 +52,7 @@ class InclusionProofs:
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
     async def can_prove(self, record_sequences: Sequence[int]) -> bool:
-        """Return whether :meth:`prove` succeeds for these records, which depends on the stored hashes of the chain.
+        """Return whether :meth:`prove` succeeds for these records: all hashes that it needs are stored and valid.
 
         The records are divided into subtrees of :data:`SUBTREE_LEAVES` records. The proofs of all records in one
         subtree need the same stored hashes, so this method tries only one record of each subtree.

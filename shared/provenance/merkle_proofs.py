@@ -54,8 +54,8 @@ class MerkleConsistencyProof:
 class Proofs:
     """Creates Merkle proofs from the stored hashes of records. The recipient checks a proof against a signed root.
 
-    If a proof does not match a signed root, the cached roots of subtrees are loaded again, because another process
-    may have repaired the stored ones, and the proof is built once more. This happens at most once a minute for a chain.
+    If a proof does not match a signed root, another process may have repaired the stored roots of subtrees. The cached
+    roots are then loaded again, and the proof is built once more, at most once a minute for a chain.
 
     Args:
         store: store of the chains.

@@ -161,7 +161,10 @@ class NoteKeys:
 
 @contextmanager
 def _convert_note_error_to_unavailable() -> Iterator[None]:
-    """Convert the error of a new signature that does not match its key into UNAVAILABLE, because a retry succeeds."""
+    """Context manager: raise UNAVAILABLE if a new signature does not match the public key that was read before.
+
+    This happens if the key is replaced during signing; a retry reads the new public key and succeeds.
+    """
     try:
         yield
     except NoteError as error:

@@ -111,7 +111,7 @@ def build_checkpoint_origin(workspace_id: str, target: str, scope_key: str = "")
     Args:
         workspace_id: the workspace's id; the origin begins with the name of its key (:func:`build_key_name`).
         target: target of the chain.
-        scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
+        scope_key: scope key of the chain; the origin contains it percent-encoded. Empty for a chain without a scope.
     """
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{build_key_name(workspace_id)}/{target}{scope}"

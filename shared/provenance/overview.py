@@ -189,15 +189,19 @@ class AuditOverview:
         async with self._counting:
             while chains := await self._index.list_chains_with_incomplete_counts(1):
                 if self._runtime.monotonic() > deadline:
-                    detail = "Amendments of an earlier service version are being counted; retry after the stated time."
+                    detail = (
+                        "The amendments that an earlier version of the service stored are still being counted; "
+                        "retry after the stated time."
+                    )
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
                 await self._index.complete_record_count(chains[0])
             self._checked_at = self._runtime.monotonic()
 
     async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
-        """Return the entries of stored amendments without a decision; remove those of decided ones from the index.
+        """Remove the entries of decided amendments from the index; return the entries of the other amendments.
 
-        After the removal of records from the end of a chain, an entry can name a later record that is no amendment.
+        Entries whose record is missing or is no pending amendment are not returned either: such entries remain after
+        records were removed from the end of a chain.
         """
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
@@ -282,5 +286,5 @@ def _select_entries_that_fit_in_reply(entries: Sequence[PendingEntry]) -> Sequen
 
 
 def _is_certainly_not_pending(record: ChainRecord) -> bool:
-    """Return whether a record is no pending amendment; forged filter fields do not count."""
+    """Return whether a record is certainly no pending amendment; False if its filter fields differ from its content."""
     return not is_pending_amendment(record) and has_metadata_matching_content(record)

@@ -15,8 +15,9 @@ class StoredVerdict:
     """Result of the last complete verification of a chain, by a request or in the background.
 
     Attributes:
-        verified_at: end of the verification, RFC 3339 in UTC with microseconds; or its start, if a new period of the
-            background verification began during the verification and the chain was valid.
+        verified_at: end of the verification, RFC 3339 in UTC with microseconds. If the chain was valid, and a new
+            period of the background verification began meanwhile, the start of the verification, so that the chain is
+            still due in the new period.
         records: number of records in the chain at that time.
         is_valid: whether the whole chain was valid.
         broken_at: RecordID, Hash or checkpoint name of the first fault; empty for a valid chain.
@@ -63,7 +64,7 @@ def compute_latest_verdict_time(now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChainSummary:
-    """Summary of a chain, which the store returns without reading the chain's records.
+    """Summary of a chain; the store returns it without reading the chain's records.
 
     Attributes:
         chain: key of the chain.
@@ -85,7 +86,7 @@ class ChainSummary:
 
 
 class PendingPlace(NamedTuple):
-    """Position of an amendment in the list of all pending amendments, which is sorted by these attributes.
+    """Position of an amendment in the list of all pending amendments; the list is sorted by these attributes.
 
     Attributes:
         timestamp: time of the amendment.

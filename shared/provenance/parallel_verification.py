@@ -156,7 +156,10 @@ class WindowScheduler:
         return min(self._last, (window_number + 1) * self._options.window)
 
     def _queue_next_window(self) -> None:
-        """Queue the window (range of records) before the last queued one, unless this process has reached it."""
+        """Queue the window (range of records) before the last queued one.
+
+        Do nothing if the verification from the genesis hash has reached that window.
+        """
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))

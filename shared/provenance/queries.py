@@ -227,10 +227,10 @@ class AmendmentFilters:
     Attributes:
         entity_id: id of the amended entity.
         entity_type: type of the amended entity.
-        reason_category: reason category of the amendment.
-        amended_by: author of the amendment.
-        status: pending matches amendments without a decision; another state matches amendments and decisions that are
-            stored with this Status.
+        reason_category: reason category of the amendment; decisions do not match.
+        amended_by: author of the amendment; decisions do not match.
+        status: pending matches amendments without a decision. Approved matches approvals, and amendments that needed no
+            approval when they were stored. Rejected matches rejections. None matches all.
         window: range of times (of an amendment or a decision) and of sequence numbers.
     """
 

@@ -69,9 +69,10 @@ class Receipts:
             tree_size: number of records that the checkpoint covers, at least ``sequence``; None for the newest one.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND``, ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size, or
-                ``RECEIPT_NOT_READY`` if no checkpoint covers the record yet; CONFLICT ``CHAIN_BROKEN`` or
-                ``CHECKPOINT_REFUSED``; UNAVAILABLE if a store does not respond.
+            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the chain has no such record, ``CHECKPOINT_NOT_FOUND`` if
+                no checkpoint has this size, or ``RECEIPT_NOT_READY`` if no checkpoint covers the record yet; CONFLICT
+                ``CHAIN_BROKEN`` if records or hashes of the chain were changed, or ``CHECKPOINT_REFUSED`` if the
+                checkpoint or its signature is not trusted; UNAVAILABLE if a store does not respond.
         """
         records, verdict, found = await asyncio.gather(
             self._read_records_with_sequence(chain, sequence),

@@ -56,7 +56,8 @@ def check_target_and_scope(
 ) -> None:
     """Check that a request's target (kind of chain) and scope are valid and match; add an error to ``faults`` if not.
 
-    The error codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH``.
+    The error codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH`` if
+    the target requires a scope and the request has none, or the target has no scopes and the request has one.
 
     Args:
         faults: collected errors of the request.
@@ -78,7 +79,7 @@ def check_target_and_scope(
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
-    """Add an error to ``faults`` if the scope is missing, empty or too long."""
+    """Add an error to ``faults`` if the scope is missing (None), empty or too long."""
     if faults.has_valid_fields(scope_field):
         with faults.collect_raised_error():
             _require_valid_scope(scope_key or "", scope_field)

@@ -353,7 +353,7 @@ class ChainVerifier:
     ) -> ChainFault | None:
         """Return the fault of a fork if the faulty record has the same PreviousHash as a valid record.
 
-        In all other cases, return ``fault``.
+        In all other cases, return ``fault``, which is None for a chain without a fault.
         """
         if fault is None or not fault.previous_hash:
             return fault
@@ -481,8 +481,8 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, recor
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
     """Check the record that the caller requested, and add the result to the verdict of the chain.
 
-    The record is valid if its Hash is the digest of its canonical form. A record without a canonical form is not valid,
-    and the verdict contains a placeholder for it, as queries do.
+    The record is valid if its Hash is the digest of its canonical form. A record without a canonical form is not valid;
+    the verdict then contains the same placeholder that queries return for it.
     """
     form = try_canonicalise_record(record.canonical)
     recomputed = None if form is None else compute_record_hash(form)

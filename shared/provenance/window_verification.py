@@ -39,7 +39,7 @@ class WindowResult:
     Attributes:
         is_valid: True if every record of the window is stored once and valid; else the other attributes are not set.
         last: last sequence number of the window.
-        start_hash: stored ``Hash`` of the record before the window, which has not been verified.
+        start_hash: stored ``Hash`` of the record before the window; this record was not verified.
         start_time: time of the record before the window.
         hash: ``Hash`` of the last record of the window.
         previous_hash: PreviousHash of the last record.
@@ -64,7 +64,7 @@ class WindowResult:
         """Advance a verification to the window's end, if the window is valid and follows the last verified record.
 
         Args:
-            verification: state of the verification, which is changed.
+            verification: state of the verification; this method changes it.
             window_end: sequence number of the record with which the window must end.
 
         Returns:

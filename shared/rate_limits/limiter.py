@@ -76,8 +76,8 @@ class _PrincipalUsage:
     def is_new_slice_needed(self) -> bool:
         """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
 
-        A slice with an empty id is not replaced before it expires. It has no requests, or it is local, because the
-        store failed.
+        The id of a slice is empty if the budget was used up or the store failed. Such a slice is not replaced before it
+        expires.
         """
         return self.count_unused_requests() <= 0 and (self.lease is None or self.lease.id != "")
 

@@ -59,8 +59,8 @@ class LeaseStore(Protocol):
         Args:
             request: use of the last slice, and the wanted size of the new one.
             read_unix_seconds: returns the current time, in seconds since the epoch. The store calls it at the moment
-                when it changes the leases, because it shortens every stored lease that ends too late for this time
-                (after the clock was set back). A time that was read before a wait, in which the clock was set forward,
-                would be too early: the store would also shorten the leases that other instances got during the wait.
+                when it changes the leases. It then shortens every stored lease that ends too late for the current time,
+                because the clock was set back after that lease. A time that was read earlier must not be used: if the
+                clock was set forward in between, the store would also shorten valid new leases of other instances.
         """
         ...

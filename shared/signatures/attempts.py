@@ -106,7 +106,7 @@ def add_stale_sign_in_refusal_if_not_locked_out(
         attempts: earlier attempts of the member.
         token_id: id of the token.
         at: time of the attempt.
-        append_id: id of the event if this attempt locks the member out.
+        append_id: id of the audit event that reports the lock-out if this attempt causes one.
 
     Returns:
         The attempts including this one; None if nothing changes, because the member is locked out already.
@@ -124,7 +124,7 @@ def add_refused_attempt_if_not_locked_out(
     Args:
         attempts: earlier attempts of the member.
         at: time of the attempt.
-        append_id: id of the event if this attempt locks the member out.
+        append_id: id of the audit event that reports the lock-out if this attempt causes one.
 
     Returns:
         The attempts including this one; None if nothing changes, because the member is locked out already.
@@ -139,9 +139,9 @@ def add_refused_attempt_if_not_locked_out(
 
 
 def remove_reported_lock_out_if_present(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
-    """Remove a reported lock-out from the list ``pending``; return None if the list does not contain it.
+    """Return the attempts without a reported lock-out in the list ``pending``; None if the list does not contain it.
 
-    ``append_id`` is the id of its audit event.
+    ``append_id`` is the id of the audit event about the lock-out.
     """
     pending = tuple(one for one in attempts.pending if one.append_id != append_id)
     return None if pending == attempts.pending else replace(attempts, pending=pending)

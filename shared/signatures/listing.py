@@ -207,10 +207,11 @@ def _iterate_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iter
 def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the signature in a decision's record; None if the record has no signature, or an incomplete one.
 
-    The signature has the property names of records of amendments (``UserID``), also if the decision is about a query.
+    The properties of the signature are named as in records of amendments, for example ``UserID``, also if the decision
+    is about a query.
 
     Args:
-        target: container of the decision's chain.
+        target: target (kind) of the decision's chain.
         content: content of the decision's record.
     """
     if target is Target.DOMAIN_AMENDMENTS:

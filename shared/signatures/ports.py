@@ -1,4 +1,4 @@
-"""Ports of electronic signatures: refused attempts, used sign-ins, and the index of all signatures."""
+"""Ports of electronic signatures: refused attempts to sign, sign-ins that have signed, and the index of signatures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +32,10 @@ class SignatureStore(Protocol):
         ...
 
     async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
-        """Replace the stored attempts of a member by the result of ``change``; return the attempts after the change.
+        """Replace the stored refused attempts of a member by the result of ``change``, atomically.
 
-        The attempts are a JSON object whose property ``pending`` is a list.
+        Return the stored attempts after the change; None if there are none. Their property ``pending`` is a list of
+        lock-outs that are not reported yet.
         """
         ...
 
@@ -49,7 +50,7 @@ class SignatureStore(Protocol):
     async def change_sign_in_use(
         self, sign_in_name: str, change: Change[SignInUseJson], at: datetime
     ) -> SignInUseJson | None:
-        """Replace the stored use of a sign-in by the result of ``change``; return the use after the change.
+        """Replace the stored use of a sign-in by the result of ``change``; return the stored use, or None without one.
 
         Args:
             sign_in_name: hash that identifies the sign-in.

@@ -172,12 +172,14 @@ class SignInRegistry:
 def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function from the stored use of a sign-in to ``use``, or to None if another decision has the sign-in.
+    """Return a function that replaces the stored use of a sign-in by ``use``.
+
+    The function returns None, so that nothing is changed, if the sign-in is reserved for another decision.
 
     Args:
         use: use to store.
-        abandoned_append_id: append id of a use without a stored decision, which may be replaced after its lease
-            has ended.
+        abandoned_append_id: append id of an earlier use whose decision was not appended; this use may be replaced after
+            its lease has ended.
         at: current time.
     """
 

@@ -40,14 +40,19 @@ _MEMBERS: Final = ("meaning", "statement")
 
 @dataclass(frozen=True, slots=True)
 class SignatureInput:
-    """Meaning and statement that a person gives to a signature."""
+    """Input of a person who signs a decision.
+
+    Attributes:
+        meaning: meaning of the signature, such as ``approval``.
+        statement: remark in the person's own words; None without a remark.
+    """
 
     meaning: str
     statement: str | None
 
 
 def list_allowed_meanings(meanings: Sequence[str], *, is_rejection: bool) -> list[str]:
-    """Return those of the policy's ``meanings`` that the signature of a rejection, or else of an approval, may have."""
+    """Return the policy's meanings that the signature of a rejection (``is_rejection``) or of an approval may have."""
     return [meaning for meaning in meanings if (meaning == REJECTION) is is_rejection]
 
 
@@ -154,7 +159,10 @@ class Signing:
     async def open_session(
         self, request: SigningRequest, append_id: str, chain: ChainKey
     ) -> AsyncIterator[SigningSession]:
-        """Open the session of a signed decision; see :class:`shared.provenance.signatures.DecisionSigner`."""
+        """Context manager: open the session of a signed decision.
+
+        See :class:`shared.provenance.signatures.DecisionSigner`.
+        """
         principal = request.principal
         await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
@@ -241,7 +249,10 @@ class RequestSigner:
         self._request = request
 
     def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
-        """Check that the caller may sign, and open the session in which the signed decision is appended."""
+        """Return a context manager for the session in which the signed decision is appended.
+
+        On entry, it checks that the caller may sign.
+        """
         return self._signing.open_session(self._request, append_id, chain)
 
 

@@ -67,12 +67,13 @@ def check_devices_and_timestamps(
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
         received_at: time at which the service received the messages.
-        other_errors: errors of other messages in the request; if there are any, an error is raised that also lists
-            them.
+        other_errors: errors of other messages in the request; if there are any, an error that lists them is raised
+            also if ``messages`` are valid.
 
     Raises:
-        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID with ``other_errors``, and naming at most 100 messages
-            whose timestamp is too far in the future or whose device the connection does not declare.
+        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED`` if the credential is not bound to a device; INVALID with
+            ``other_errors`` and at most 100 errors of messages whose timestamp is too far in the future or whose
+            device the connection does not declare.
     """
     if binding is not None:
         binding.check_may_send_for_devices(
@@ -146,7 +147,7 @@ class TelemetryService:
         self._runtime = runtime
 
     async def check_may_send_to_connection(self, connection_lookup: str, binding: TelemetryBinding | None) -> None:
-        """Check that a credential may send telemetry to a connection; see ``check_may_send_to_connection``."""
+        """Check that a credential may send telemetry to a connection, by the telemetry policy of the catalog."""
         check_may_send_to_connection((await self._catalog()).policies.telemetry, binding, connection_lookup)
 
     async def accept_and_count_messages(

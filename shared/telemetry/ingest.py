@@ -167,7 +167,10 @@ class TelemetryIngestor:
             self._on_status()
 
     async def _load_connected_lookups(self, catalog_version: int) -> set[str]:
-        """Return the connections that are marked as connected; the caller adds those that it marks."""
+        """Return the cached set of connections whose stored status is CONNECTED.
+
+        A caller that stores this status for more connections must add them to the set.
+        """
         known_version, until, connected = self._connected
         monotonic_now = self._runtime.monotonic()
         # Statuses are reset only before a change of the catalog, which then has a new version.

@@ -20,7 +20,7 @@ _DERIVED_ID_CHARACTERS = 32
 
 
 def to_impulse(source_name: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
-    """Convert a hub event to an impulse (normalised telemetry message); each delivery of the event gives the same one.
+    """Convert a hub event to an impulse (normalised telemetry message), the same for each delivery of the event.
 
     The event's application properties take precedence over JSON Pointers of the connection. Values that these pointers
     select are removed from the message; the remaining properties are the payload.
@@ -59,7 +59,7 @@ def _choose_device_id(event: HubEvent, route: Route) -> str:
 
 
 def build_message_id_from_position(source_name: str, event: HubEvent) -> str:
-    """Build an id for a message without an id from the position of its event: hub, partition and sequence number."""
+    """Build the id of a message that has none from the position of its event: hub, partition and sequence number."""
     position = f"{event.partition}-{event.sequence_number}"
     return position if source_name == TELEMETRY_HUB else f"{source_name.partition('/')[0]}-{position}"
 

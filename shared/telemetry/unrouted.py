@@ -81,7 +81,7 @@ class _Base64Part(NamedTuple):
 
 
 def _split_to_base64(content: bytes) -> Iterator[_Base64Part]:
-    """Yield the parts of a content; at least one part."""
+    """Split a content into parts in base64 and yield them; an empty content has one empty part."""
     starts = range(0, max(1, len(content)), PART_BYTES)
     for number, start in enumerate(starts, 1):
         yield _Base64Part(number, len(starts), b64encode(content[start : start + PART_BYTES]).decode())

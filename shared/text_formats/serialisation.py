@@ -155,7 +155,10 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separato
 
 
 def _count_values_up_to_call_limit(value: Any) -> int:
-    """Count the values in a JSON value; long texts and names count as several. Stop above ``_MAX_VALUES_PER_CALL``."""
+    """Count the values in a JSON value; long texts and names count as several values.
+
+    The count stops when it exceeds ``_MAX_VALUES_PER_CALL``; the returned number is then incomplete.
+    """
     count = 0
     waiting: list[Iterable[Any]] = [(value,)]
     while waiting and count <= _MAX_VALUES_PER_CALL:

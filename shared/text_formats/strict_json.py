@@ -149,7 +149,7 @@ def _find_position_after_whitespace(text: str, start: int) -> int:
 def _reject_too_many_containers(text: str) -> None:
     """Reject a text with too many opening brackets before it is parsed; brackets inside strings are not counted."""
     if _count_brackets(text) > MAX_CONTAINERS and count_arrays_and_objects(text) > MAX_CONTAINERS:
-        raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
+        raise ValueError(f"must not have more than {MAX_CONTAINERS} arrays and objects")
 
 
 def count_arrays_and_objects(text: str) -> int:
@@ -176,7 +176,7 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         reason = error.msg.removesuffix(" at")
         raise ValueError(f"not JSON: {reason} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+        raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         # CPython limits the digits of an integer; its message names an interpreter setting, so it is replaced.
         raise (
@@ -219,7 +219,7 @@ def _reject_deep_nesting(value: Any) -> None:
         if not level:
             return
     if any(isinstance(item, dict | list) for item in level):
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels")
     _list_children_and_reject_infinity(level)
 
 

@@ -81,13 +81,14 @@ def remove_redundant_errors(errors: Sequence[ErrorDetails]) -> list[ErrorDetails
 def get_field_location(detail: ErrorDetails) -> Location:
     """Return the location of the invalid field.
 
-    For a wrong tag of a union, pydantic states the location of the object instead of the location of the tag.
+    A union's tag is the property that selects the type of an object. For a wrong tag, pydantic states the location of
+    the object instead of the location of the tag.
     """
     return (*detail["loc"], TAG_FIELD) if detail["type"].startswith("union_tag") else detail["loc"]
 
 
 def remove_union_tags(location: Location, json_body: Any) -> Location:
-    """Remove pydantic's tags of unions from a location, because the body does not contain these steps.
+    """Remove the steps that pydantic adds to a location for the tags of unions, because the body does not have them.
 
     Args:
         location: location as in pydantic's errors.

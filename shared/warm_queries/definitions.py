@@ -354,8 +354,8 @@ def _check_decider_is_not_editor(item: CatalogItem, decider_ids: Collection[str]
     if item.edited_by.casefold() in {decider.casefold() for decider in decider_ids}:
         detail = (
             "The last editor of a query cannot approve or reject it, nor can an API key that the editor created. The "
-            "person who created an API key of a service counts as the editor of what the service edits, and everyone "
-            "does if this person is unknown. A person can then store the query again, and another one decides."
+            "person who created the API key of a service counts as the editor of the service's changes. If this person "
+            "is unknown, a person must store the query again, and another person must decide."
         )
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 

@@ -66,9 +66,10 @@ class QueryEngine(Protocol):
         """Execute a KQL query and return its result table.
 
         Raises:
-            WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY`` or ``QUERY_TOO_LARGE``; TIMEOUT
-                ``QUERY_TIMEOUT``; THROTTLED ``THROTTLED``; UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE``. A partial failure
-                in a successful reply is an error, too.
+            WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``, or ``QUERY_TOO_LARGE`` if the query
+                needs more memory or returns more rows than the engine allows; TIMEOUT ``QUERY_TIMEOUT``; THROTTLED
+                ``THROTTLED``; UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE``. A partial failure in a successful reply of the
+                engine is an error, too.
         """
         ...
 

@@ -44,7 +44,7 @@ def parse_time_range_duration(text: Any) -> timedelta:
         ValueError: if the value is not an ISO 8601 duration, is not positive, or is longer than 366 days.
     """
     if not isinstance(text, str):
-        raise ValueError("must be an ISO 8601 duration")  # noqa: TRY004  pydantic catches ValueError
+        raise ValueError("must be an ISO 8601 duration such as PT15M")  # noqa: TRY004  pydantic catches ValueError
     duration = parse_duration(text)
     if not timedelta(0) < duration <= MAX_TIME_RANGE:
         raise ValueError("must be positive and at most 366 days")

@@ -43,7 +43,7 @@ def compute_retry_time_or_none(retries_so_far: int, failed_at: datetime, runtime
 
 
 def is_manual_retry(delivery: Delivery) -> bool:
-    """Return whether the attempt of a delivery was requested after the delivery had ended."""
+    """Return whether the current attempt of a delivery is a retry that was requested after the delivery had ended."""
     return delivery.retries > len(RETRY_DELAYS)
 
 

@@ -70,8 +70,8 @@ class StoredSecret(_Record):
     Attributes:
         encrypted: the secret as :meth:`shared.webhooks.secrets.SecretVault.encrypt` returns it.
         append_id: id of the request that created the secret, so that a repeated request returns it again.
-        expires_at: time after a rotation from which deliveries are no longer signed with this secret; None for the
-            newest secret.
+        expires_at: time from which deliveries are no longer signed with this secret, because a newer secret replaced
+            it; None for the newest secret.
     """
 
     encrypted: str
@@ -149,7 +149,7 @@ class EndpointList(_Record):
     audit: tuple[PendingAudit, ...] = ()
 
     def count_filter_bytes(self) -> int:
-        """Return the size of all filters in bytes as JSON, in which lookups have only ASCII characters."""
+        """Return the size of all filters together as JSON text, in bytes; each character is ASCII and has one byte."""
         return sum(len(endpoint.filter.model_dump_json()) for endpoint in self.endpoints.values())
 
     def is_enabled(self, endpoint_id: str) -> bool:
@@ -184,12 +184,12 @@ class Delivery(_Record):
         event_type: type of the event. A newer version of the service may have stored a type that this version does not
             know.
         body: the event as JSON text in the format ``standard``.
-        retries: number of automatic retries that were scheduled so far; larger than the number of all automatic
-            retries if a retry was requested after the delivery had ended.
+        retries: number of automatic retries that were scheduled so far; larger than their maximum if a caller requested
+            a retry after the delivery had ended.
         attempts: the last 20 attempts, oldest first.
         next_attempt_at: time of the next attempt; None if the delivery has ended.
         scheduled_at: time at which the next attempt was scheduled or a worker claimed the delivery.
-        lease: token of the worker that sends the delivery now; empty if it waits.
+        lease: id of the claim of the worker that sends the delivery now; empty if the delivery waits.
     """
 
     id: str
@@ -208,7 +208,7 @@ class Delivery(_Record):
     def copy_with_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
         """Return a copy of the delivery with one more attempt and without a lease.
 
-        ``changes`` are further new attribute values.
+        ``changes`` are new values of other attributes.
         """
         attempts = (*self.attempts, attempt)[-MAX_SHOWN_ATTEMPTS:]
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})

@@ -45,10 +45,7 @@ class WebhookStore(Protocol):
         ...
 
     async def find_due_endpoint_id(self, at: datetime, excluded_ids: Collection[str]) -> str | None:
-        """Return the id of an endpoint that has a due delivery and is not in the excluded ids.
-
-        Return None if no endpoint has one.
-        """
+        """Return the id of an endpoint that has a due delivery and is not excluded; None if there is none."""
         ...
 
     async def claim_due_deliveries(
@@ -57,7 +54,7 @@ class WebhookStore(Protocol):
         """Claim due deliveries of an endpoint for this process; return them in the order in which they became due.
 
         No other caller gets these deliveries before ``leased_until``. Then they are due again, because this
-        process may have crashed. A delivery that cannot be parsed is not returned, and is also due again only then.
+        process may have crashed. A delivery that cannot be parsed is delayed in the same way, but not returned.
 
         Args:
             endpoint_id: id of the webhook endpoint.
@@ -74,8 +71,8 @@ class WebhookStore(Protocol):
         """Reschedule deliveries that were scheduled before the clock was set back; return their number.
 
         Args:
-            waiting_due_at: current time, from which waiting deliveries are due.
-            claimed_due_at: time from which claimed deliveries are due again; the claims stay.
+            waiting_due_at: new due time of waiting deliveries: the current time.
+            claimed_due_at: new due time of claimed deliveries, whose claims stay.
             scheduled_after: time in the future. If ``scheduled_at`` of a delivery is later, the clock was set back
                 after the delivery was scheduled.
             limit: maximum number of deliveries.

@@ -72,7 +72,7 @@ def to_pending_event(audit: PendingAudit) -> PendingEvent:
 def add_or_replace_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
     """Return the endpoint list with one endpoint added or replaced.
 
-    ``changes`` are further new attribute values of the list.
+    ``changes`` are new values of other attributes of the list.
     """
     return endpoint_list.model_copy(update={"endpoints": {**endpoint_list.endpoints, endpoint.id: endpoint}, **changes})
 

@@ -117,9 +117,9 @@ class WebhookService:
                 for a request that is certainly new.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, or on ``filter`` if the filters of all endpoints are too
-                large; CONFLICT ``TOO_MANY_WEBHOOKS``; TOO_LARGE ``RECORD_TOO_LARGE`` if the endpoint is too large for
-                its audit event; UNAVAILABLE.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED`` if the URL is not allowed; INVALID naming ``filter`` if the
+                filters of all endpoints are too large; CONFLICT ``TOO_MANY_WEBHOOKS``; TOO_LARGE ``RECORD_TOO_LARGE``
+                if the endpoint is too large for its audit event; UNAVAILABLE if the store or a key is unavailable.
         """
         await self.check_url(definition.url)
         append_id = append_id or self._runtime.new_id()
@@ -159,9 +159,9 @@ class WebhookService:
         """Replace the definition of an endpoint; an unchanged definition is neither stored nor audited.
 
         Raises:
-            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``, or on ``filter`` if the filters of all endpoints are too
-                large; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED; TOO_LARGE ``RECORD_TOO_LARGE`` if the
-                endpoint is too large for its audit event.
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED`` if the URL is not allowed; INVALID naming ``filter`` if the
+                filters of all endpoints are too large; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED; TOO_LARGE
+                ``RECORD_TOO_LARGE`` if the endpoint is too large for its audit event.
         """
         before = (await self._registry.load()).endpoints.get(endpoint_id)
         if before is None or before.url != definition.url:
@@ -227,7 +227,7 @@ class WebhookService:
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED; TOO_LARGE ``RECORD_TOO_LARGE`` if the
-                endpoint is too large for its audit event; UNAVAILABLE.
+                endpoint is too large for its audit event; UNAVAILABLE if the store or a key is unavailable.
         """
         append_id = append_id or self._runtime.new_id()
         made = await self._create_secret(endpoint_id, append_id)

@@ -113,7 +113,7 @@ class DeliveryWorker:
             _LOG.warning("due webhook deliveries could not be read; the next run reads them: %s", error)
 
     async def _start_due_deliveries(self) -> None:
-        """Claim and start due deliveries of endpoints with at most half of ``MAX_PER_ENDPOINT`` running deliveries."""
+        """Claim and start due deliveries; skip endpoints with over half of ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
         listed: EndpointList | None = None
         while (endpoint := await self._store.find_due_endpoint_id(self._runtime.now(), busy)) is not None:
@@ -197,7 +197,7 @@ class DeliveryWorker:
             )
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
-        """Return the delivery with a failed attempt and the time of the next one; it fails after its last retry."""
+        """Return a copy of the delivery with a failed attempt; it has the time of the next one, or has ended."""
         at = self._runtime.now()
         due_at = compute_retry_time_or_none(delivery.retries, at, self._runtime)
         if due_at is None:

@@ -59,7 +59,7 @@ class DataStoreServices:
 
     @cached_property
     def document_store(self) -> "DocumentStore":
-        """Store of the JSON documents in tables; a table is a container that the API exposes."""
+        """Store of the JSON documents in tables; a table is a Cosmos DB container that the API exposes."""
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 

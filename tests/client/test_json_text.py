@@ -43,7 +43,7 @@ def test_encoded_values_are_parsed_to_equal_values(value: object) -> None:
         ("1e400", "the number 1e400 is outside the range of a double"),
         ("1" * 5000, "an integer has more than 4300 digits"),
         ("[" * 200_000, "the value is nested too deeply"),
-        ('{"a": 1, "b": {"c": 1, "c": 1}}', 'the member "c" occurs twice in one object'),
+        ('{"a": 1, "b": {"c": 1, "c": 1}}', 'the property "c" occurs twice in one object'),
     ],
 )
 def test_errors_about_invalid_json_state_the_rule_and_the_position(text: str, message: str) -> None:

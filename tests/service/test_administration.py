@@ -488,7 +488,7 @@ def test_a_connection_whose_event_hub_has_no_trigger_has_the_status_error(
 
 
 def test_the_workspace_has_tier_limits_policies_and_counts(changeable_service: Service, admin: httpx.Client) -> None:
-    """GET of the workspace returns its identity, its tier with limits, its policies, and the numbers of its items."""
+    """GET of the workspace returns its identity, its tier with limits, its policies, and item counts."""
     shown = changeable_service.create_client("viewer@t").get("/oi-api/workspace")
     body = shown.json()
     assert shown.headers["etag"] == body["etag"]

@@ -153,7 +153,10 @@ async def test_forged_tokens_are_rejected_by_every_route(service: Service, forge
     for method, path in ROUTES:
         reply = client.request(method, path, content=b"{}" if method == "POST" else b"")
         details = check_problem(reply, 401, "UNAUTHENTICATED")
-        assert details["detail"] in {"The token is not valid.", "The token has expired."}
+        assert details["detail"] in {
+            "The token is not valid; request a new one.",
+            "The token has expired; request a new one.",
+        }
     assert client.post("/v1/plant-t/graphql", json={"query": "{__typename}"}).status_code == 401
     if len(token) < 8_000:
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401

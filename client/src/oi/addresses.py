@@ -32,7 +32,8 @@ def find_proxy_url(url: str) -> str | None:
     """Return the proxy that the environment variables name for requests to a URL; None if there is none.
 
     The variable for the scheme, such as ``HTTPS_PROXY``, has priority over ``ALL_PROXY``. ``NO_PROXY`` lists hosts to
-    which requests use no proxy. The libraries for HTTP and WebSocket do not agree about ``ALL_PROXY``.
+    which requests use no proxy. This function follows the HTTP library for ``ALL_PROXY``, which the WebSocket library
+    treats differently.
     """
     parts = urlsplit(url)
     proxies = getproxies()
@@ -43,7 +44,7 @@ def find_proxy_url(url: str) -> str | None:
 
 
 def check_address_protects_credentials(url: str) -> None:
-    """Check the address of a service, before a credential is sent to it.
+    """Check that the address of a service protects a credential: https, or http to this computer.
 
     Raises:
         ValueError: the text is not an https address, or contains a user name; http is allowed only to this computer.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def create_draft_file(target: Path) -> Iterator[Path]:
-    """Create an empty file in the folder of ``target``, and yield its path; at the end, remove it if it still exists.
+    """Context manager: create an empty file in the folder of ``target``, yield its path, and remove it at the end.
 
-    Its name is random, so that two processes that replace the same file never write to the same draft.
+    A file that was moved to ``target`` is not removed. The name of the draft is random, so that two processes that
+    replace the same file never write to the same draft.
 
     Raises:
         OSError: the file cannot be created.

@@ -97,7 +97,7 @@ def build_object_rejecting_duplicates(members: list[tuple[str, Any]]) -> dict[st
     if len(built) != len(members):
         counts = Counter(name for name, _ in members)
         twice = next(name for name in built if counts[name] > 1)
-        raise JsonTextError(f"the member {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
+        raise JsonTextError(f"the property {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
     return built
 
 

@@ -1172,7 +1172,7 @@ Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
 
 
 class Verdict(TypedDict):
-    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record, null without one.
+    """Result of a verification: `ChainValid` for the chain, `Valid` for the requested record (else null).
 
     `BrokenAt` is the RecordID of the first damaged or missing record, and `Reason` describes the damage. `ForkDetected`
     is true if two records follow the same record. `Record` is the requested record, and `RecomputedHash` is the hash
@@ -1301,7 +1301,7 @@ class WorkspacePlan(TypedDict):
 
 
 class WorkspaceStatistics(TypedDict):
-    """Numbers of the workspace's items."""
+    """Number of the workspace's items of each kind."""
 
     connectionCount: int
     surfaceCount: int

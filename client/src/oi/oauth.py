@@ -66,7 +66,7 @@ class AuthorizationRequest:
         client_id: id of the OAuth client.
         redirect_uri: URL to which the browser is redirected after the user's decision.
         scopes: requested access rights; if empty, the rights of a viewer.
-        state: random text that the reply must repeat, so that other replies are recognised.
+        state: random text that the reply must repeat; a reply without this text is ignored.
         verifier: PKCE code verifier: secret that proves that this program requested the authorization code (RFC 7636).
     """
 

@@ -7,7 +7,7 @@ from oi.json_text import encode_json
 
 
 class NullKey(Enum):
-    """Partition key of the documents in which the property of the key is null; None means that no key is given."""
+    """Type of ``NULL_KEY``, which selects the documents whose partition key is null; None means that none is given."""
 
     NULL = "null"
 
@@ -18,7 +18,7 @@ PartitionKey: TypeAlias = str | float | bool | NullKey
 
 
 def build_partition_query_parameters(partition_key: PartitionKey | None) -> dict[str, str]:
-    """Build the query parameters that select a partition; none for None.
+    """Build the query parameters that select a partition; the result is empty if the key is None.
 
     A text is sent as it is. All other keys are sent as JSON, because 1 and "1" are different keys.
 

@@ -52,7 +52,7 @@ def build_request_headers(token: str, extra_headers: Mapping[str, str] | None, *
 
 
 def build_if_match_header(etag: str | None) -> dict[str, str]:
-    """Build the header with which a change is made only if the item still has an ETag; empty for None."""
+    """Build the header ``If-Match``: the change is made only if the stored item has this ETag. Empty for None."""
     return {} if etag is None else {"If-Match": etag}
 
 
@@ -120,15 +120,15 @@ def is_outcome_uncertain(error: ApiError) -> bool:
 
 
 def is_service_unreachable(error: ApiError) -> bool:
-    """Return whether no reply came from the service: none at all, or only that of a proxy in front of it.
+    """Return whether the service itself sent no reply: there was none, or it came from a proxy in front of it.
 
-    The errors of the service have codes.
+    An error reply of the service has a code; an error reply of a proxy has none.
     """
     return isinstance(error, UnreachableError) or (error.status in _PROXY_ERRORS and not error.code)
 
 
 def has_failed_before_sending(cause: httpx.RequestError) -> bool:
-    """Return whether a request failed before it was sent, so that the service performed nothing."""
+    """Return whether a request failed before it was sent, so that the service cannot have received it."""
     return isinstance(cause, _UNSENT)
 
 
@@ -147,7 +147,8 @@ def find_error_of_uncertain_change(method: str, headers: Mapping[str, str], last
     Returns:
         None if the request was an unconditional deletion and the item no longer exists. The same error if it proves
         that no attempt made the change, or if the service itself does not know the outcome. Else an `UnreachableError`,
-        because the client does not know whether the change was made. `is_outcome_unknown` of the returned error is set.
+        because the client does not know whether the change was made. `is_outcome_unknown` of the returned error is
+        False only if no attempt made the change.
     """
     if _is_proof_of_no_change(method, last_error):
         last_error.is_outcome_unknown = False

@@ -32,11 +32,12 @@ class StreamPosition:
     def find_start_time(self) -> str | None:
         """Return the start time for the request that continues the stream; None to receive only new messages.
 
-        After the first message, this is 60 seconds before the earlier of two times: the newest timestamp of a message,
-        and the arrival of the last message. A device whose clock is ahead must not hide the messages of other devices.
-        While the service may still replay stored messages, the time is not later than 60 seconds before the newest
-        replayed message. The service can send live messages between replayed ones, so a live message does not show that
-        the replay has ended.
+        After the first message, this is 60 seconds before the newest timestamp of a message, or before the arrival of
+        the last message if that is earlier: a device whose clock is ahead must not hide messages of other devices.
+
+        While the service may still replay stored messages, the start time is also at most 60 seconds before the newest
+        replayed message. A live message does not show that the replay has ended, because the service can send live
+        messages between replayed ones.
         """
         if self._newest:
             start = min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP
@@ -49,7 +50,8 @@ class StreamPosition:
     def record_connection_opened(self) -> None:
         """Record that a connection was opened with the start time that `find_start_time` returned last.
 
-        A missing start time is set to now; if the connection is lost before the first message, none is missed.
+        If there was no start time, it is set to now. No message is then missed if the connection is lost before the
+        first message arrives.
         """
         now = datetime.now(UTC)
         # The service has accepted the start time, so it is RFC 3339, possibly in lower case.

@@ -188,8 +188,8 @@ class ActivityPlugin(TimelinePlugin):
     def render_event_counts(self, input_sql: Sql, prefix: NamePrefix, begin_and_end: tuple[Sql, Sql], size: Sql) -> Sql:
         """Render SQL that yields the number of events for each window, id and combination of dimension values.
 
-        Only events between ``begin_and_end`` count. ``size`` is the size of a window. The names of the result columns
-        start with ``prefix``.
+        ``begin_and_end`` are the start and end of the range; events outside of the range are ignored. ``size`` is the
+        size of a window. The names of the result columns start with ``prefix``.
         """
         name, time = map(quote_name, self.columns)
         return (
@@ -232,9 +232,10 @@ def _render_event_counts_in_lookback(
     begin_and_end: tuple[Sql, Sql],
     lookback_and_window_size: tuple[Sql, Sql],
 ) -> Sql:
-    """Render SQL that yields each group of events once for every window whose lookback period includes the group.
+    """Render SQL that repeats the event counts of each window for every window whose lookback period includes it.
 
-    ``begin_and_end`` are the start and end of the range.
+    There is one count for each window, id and combination of dimension values. ``begin_and_end`` are the start and end
+    of the range.
     """
     (begin, end), (lookback, size) = begin_and_end, lookback_and_window_size
     events = plugin.render_event_counts(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
@@ -392,7 +393,11 @@ def _build_activity_parser(plugin_name: str) -> PluginParser:
         node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None
     ) -> ir.Operator:
         if schema_clause is not None:
-            raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=get_line_and_column(node))
+            raise unsupported_error(
+                f"evaluate {plugin_name} with an output schema",
+                "remove the schema after the colon",
+                get_line_and_column(node),
+            )
         return ActivityPlugin(
             **parse_timeline_plugin_fields(plugin_name, node, arguments, 2, _PLUGINS[plugin_name].constants)
         )

@@ -224,7 +224,9 @@ def _parse_pivot(node: ParseNode, arguments: Sequence[ParseNode], schema_clause:
         keys.append(each.name)
     schema, star = read_output_schema_and_wildcard(schema_clause)
     if star:
-        raise unsupported_error("evaluate pivot with * in its output schema", position=get_line_and_column(node))
+        raise unsupported_error(
+            "evaluate pivot with * in its output schema", "declare each output column", get_line_and_column(node)
+        )
     typed = None if schema is None else tuple((name, SQL_TYPES[kind]) for name, kind in schema)
     return PivotOperator(node.start.start, lowered[0].name, aggregate, tuple(keys), typed)
 
@@ -232,13 +234,17 @@ def _parse_pivot(node: ParseNode, arguments: Sequence[ParseNode], schema_clause:
 def _reject_named_arguments(plugin_name: str, arguments: Sequence[ParseNode]) -> None:
     if any(find_argument_name(each) for each in arguments):
         raise unsupported_error(
-            f"evaluate {plugin_name} with named arguments", position=get_line_and_column(arguments[0])
+            f"evaluate {plugin_name} with named arguments",
+            "write the arguments without names",
+            get_line_and_column(arguments[0]),
         )
 
 
 def _parse_narrow(node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None) -> ir.Operator:
     if arguments or schema_clause is not None:
-        raise unsupported_error("evaluate narrow with arguments", position=get_line_and_column(node))
+        raise unsupported_error(
+            "evaluate narrow with arguments or an output schema", "write evaluate narrow()", get_line_and_column(node)
+        )
     return NarrowOperator()
 
 
@@ -264,7 +270,7 @@ class ProjectByNames(PipelineOperator):
             named = ColumnPattern(text).list_matching_columns(input_columns) if "*" in text else [text]
             found += [name for name in named if name in input_columns and name not in found]
         if not found:
-            raise unsupported_error("project-by-names that selects no column")
+            raise unsupported_error("project-by-names that selects no column", "select a column of the input")
         return found
 
     def replace_expressions(self, substitute: ExpressionReplacer) -> "ProjectByNames":

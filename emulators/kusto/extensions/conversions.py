@@ -131,10 +131,10 @@ type _ConversionRenderer = Callable[[ir.FunctionCall], Sql | None]
 
 
 def _patch_conversion_to_number(library_function: _ConversionRenderer, duckdb_type: DuckDbType) -> _ConversionRenderer:
-    """Patch the conversion to a number.
+    """Patch the conversion to a number: make it faster for a path such as ``d.x``, and reject DuckDB's number syntax.
 
-    For a path such as ``d.x``, a macro for JSON values replaces the SQL of the library, which tries all types. The SQL
-    of the library for reals is replaced because it accepts DuckDB's syntax, such as ``1_000``.
+    For a path, a macro for JSON values replaces the SQL of the library, which tries all types. The SQL of the library
+    for reals is replaced because it accepts texts such as ``1_000``.
     """
     macro = f"kql_json_{duckdb_type.lower()}"
 

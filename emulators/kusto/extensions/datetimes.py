@@ -68,7 +68,7 @@ _DATE_TEXT = (
 
 
 def _render_text_to_datetime_conversion(text: Sql) -> Sql:
-    """Return the SQL that converts a text to a datetime, also to one outside the years 1 to 9999 of Kusto."""
+    """Return the SQL that converts a text to a datetime; the caller must reject years outside 1 to 9999."""
     sql = _add_rfc_date_formats(SCALAR_FUNCTIONS["todatetime"].template).format(text)
     is_date = f"regexp_matches({text}, '{_DATE_TEXT}')"
     return sql.replace(f"TRY_CAST({text} AS", f"TRY_CAST(CASE WHEN {is_date} THEN {text} END AS")

@@ -214,7 +214,10 @@ def _render_array_sort(call: ir.FunctionCall, sql_direction: str) -> Sql:
     if len(call.args) > 1:
         flag = call.args[1]
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
-            raise KqlUnsupportedError(f"{call.name}() of several arrays as part of an expression")
+            raise KqlUnsupportedError(
+                f"{call.name}() of several arrays as part of an expression",
+                hint="assign the call to a column of its own first",
+            )
         last = str(bool(flag.value)).lower()
     return render_with_arguments_evaluated_once(
         [render_expression(call.args[0])], lambda a: f"kql_sorted({render_as_json_list(a)}, '{sql_direction}', {last})"
@@ -246,7 +249,10 @@ def _render_array_slice(array: Sql, start: Sql, end: Sql) -> Sql:
 
 
 def _render_slice_position(json_list: Sql, index: Sql, lowest_position: int) -> Sql:
-    """Return SQL for the position of a slice index, from ``lowest_position`` to the first position after the list."""
+    """Return SQL that converts an index of ``array_slice`` to a position in the list, which starts at 1.
+
+    The result is at least ``lowest_position``, and at most the first position after the list.
+    """
     return (
         f"CASE WHEN {index} < 0 THEN greatest(len({json_list}) + {index} + 1, {lowest_position}) "
         f"WHEN {index} < len({json_list}) THEN {index} + 1 WHEN {index} IS NOT NULL THEN len({json_list}) + 1 END"
@@ -414,7 +420,7 @@ def _render_set_difference(call: ir.FunctionCall) -> Sql:
 
 
 def _add_limit_of_compared_pairs(function_name: str, first_list: Sql, second_list: Sql, comparison_sql: Sql) -> Sql:
-    """Return the SQL of a comparison of all elements of two lists; it fails if there are too many pairs of elements."""
+    """Add a check to the SQL that compares all elements of two lists; it fails if there are too many pairs."""
     failure = render_error(
         "EMB0001",
         f"{function_name}() of arrays with more than {_MAX_COMPARISONS} pairs of elements is not supported by the "

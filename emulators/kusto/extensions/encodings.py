@@ -279,18 +279,18 @@ class _XmlReader:
         try:
             parser.Parse(xml_text, True)
         except expat.ExpatError as error:
-            raise ValueError("not XML") from error
+            raise ValueError("the text is not valid XML") from error
         return self.root
 
     def _add_text(self, data: str) -> None:
         self._stack[-1][1].append(data)
 
     def _reject_entities(self, *_: Any) -> None:
-        raise ValueError("XML with entities could expand without limit")
+        raise ValueError("the XML declares entities, which could expand without limit")
 
     def _start_element(self, _name: str, attributes: dict[str, str]) -> None:
         if len(self._stack) > _MAX_XML_LEVELS:
-            raise ValueError("XML is nested too deeply")
+            raise ValueError(f"the XML has more than {_MAX_XML_LEVELS} nested elements")
         self._stack.append(({f"@{key}": value for key, value in attributes.items()}, []))
 
     def _end_element(self, name: str) -> None:

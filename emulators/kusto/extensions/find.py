@@ -57,13 +57,13 @@ class _SearchedTable(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FindRows(PipelineOperator):
-    """Operator that searches one of the tables of ``find``: it selects the rows that meet the condition.
+    """Operator that selects the matching rows of one table of ``find``; there is one `FindRows` for each table.
 
     Attributes:
-        predicate: the condition.
-        label: name of the table.
+        predicate: the condition of ``find``.
+        label: name of this operator's table.
         label_column: name of the result column that contains the name of the table.
-        branches: one query for each table of ``find``; it returns the rows of the table.
+        branches: queries for the rows of all tables of ``find``, because their columns determine the result columns.
         projected: columns of the ``project`` clause; None without this clause (``project-smart``).
         packs: True if the ``project`` clause contains ``pack(*)``.
     """
@@ -296,13 +296,19 @@ def _read_withsource_column(node: ParseNode) -> str:
             if name == "withsource" and column is None:
                 column = value
             elif get_rule_name(parameter) != "FindOperatorInClause" and name != "datascope":
-                raise unsupported_error(f"find {parameter.getText()[:100]}", position=get_line_and_column(parameter))
+                raise unsupported_error(
+                    f"find {parameter.getText()[:100]}",
+                    "the supported parameters are withsource, datascope and in (...)",
+                    get_line_and_column(parameter),
+                )
     return _SOURCE if column is None else column
 
 
 def _parse_projection_and_pack_flag(node: ParseNode) -> tuple[ProjectedColumns | None, bool]:
     if list_nodes_by_rule(node, "FindOperatorProjectAwayClause"):
-        raise unsupported_error("find with project-away", position=get_line_and_column(node))
+        raise unsupported_error(
+            "find with project-away", "list the result columns with project", get_line_and_column(node)
+        )
     clauses = list_nodes_by_rule(node, "FindOperatorProjectClause")
     if not clauses:
         return None, False

@@ -362,7 +362,9 @@ def _add_let_for_call(
     shadowed = writer.free_table_names(query) & later
     if shadowed:
         raise _build_call_error(
-            function, f"it uses {min(shadowed)!r}; a later let statement declares this name again and must use another"
+            function,
+            f"the function uses the name {min(shadowed)!r}, which a later let statement declares again; rename the "
+            "later declaration",
         )
     name = reader.fresh_name(function.name)
     scope.pending[-1].append((name, query))

@@ -219,7 +219,9 @@ def _parse_funnel(
 ) -> list[ir.Operator]:
     position = get_line_and_column(node)
     if schema_clause is not None:
-        raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=position)
+        raise unsupported_error(
+            f"evaluate {plugin_name} with an output schema", "remove the schema after the colon", position
+        )
     lowered = [reader.lower_expr(each) for each in arguments]
     state = {"funnel_sequence": 6, "funnel_sequence_completion": 5}[plugin_name]
     columns = [lowered[index] for index in (0, 1, state)] if len(lowered) == _FUNNEL_ARGUMENTS else []
@@ -345,7 +347,9 @@ def _parse_new_activity_metrics(
 ) -> ir.Operator:
     plugin, position = "new_activity_metrics", get_line_and_column(node)
     if schema_clause is not None:
-        raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
+        raise unsupported_error(
+            f"evaluate {plugin} with an output schema", "remove the schema after the colon", position
+        )
     lookback = None
     if len(arguments) > _METRICS_ARGUMENTS and get_rule_name(reader.unparenthesize(arguments[-1])) == "PipeExpression":
         lookback, arguments = reader.lower_query_node(arguments[-1]), arguments[:-1]
@@ -357,7 +361,9 @@ def _parse_new_activity_metrics(
     if by_week:
         lowered[4] = ir.Literal("7d", "timespan")
     elif isinstance(lowered[4], ir.Literal) and lowered[4].kind == "string":
-        raise unsupported_error(f"evaluate {plugin} with windows of months or years", position=position)
+        raise unsupported_error(
+            f"evaluate {plugin} with windows of months or years", "use week, or a timespan such as 30d", position
+        )
     columns = tuple(each.name for each in lowered[:2])
     return NewActivityMetrics(plugin, columns, tuple(lowered[2:5]), (), tuple(lowered[5:]), lookback, by_week)
 
@@ -369,9 +375,10 @@ def _patch_table_names_in_lookbacks(
 
 
 def _convert_table_arguments_to_lookbacks(query: ir.Query, table_names: set[str]) -> ir.Query:
-    """Return the query; a last argument of ``new_activity_metrics`` that names a table becomes the lookback query.
+    """Return a copy of a query in which ``new_activity_metrics`` may have the name of a table as its last argument.
 
-    ``table_names`` are the names of the tables that ``let`` statements declare.
+    This argument is replaced by a lookback query that reads the table. ``table_names`` are the names of the tables that
+    ``let`` statements declare.
     """
     operators: list[ir.Operator] = []
     for each in query.operators:

@@ -65,7 +65,9 @@ def _render_arguments_as_doubles(call: ir.FunctionCall) -> list[Sql]:
 def _render_point_distance(call: ir.FunctionCall) -> Sql:
     if len(call.args) == 5:  # noqa: PLR2004
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
-            raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
+            raise KqlUnsupportedError(
+                "geo_distance_2points() on a spheroid", hint="the argument use_spheroid must be false"
+            )
         call = ir.FunctionCall(call.name, call.args[:4])
     return render_with_arguments_evaluated_once(
         _render_arguments_as_doubles(call), lambda *args: f"kql_distance({', '.join(args)})"
@@ -261,16 +263,16 @@ def _measure_overlap_steradians(polygons: Sequence[Polygon]) -> float:
     """
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
-        raise ValueError("too many edges")
+        raise ValueError(f"the polygons have more than {_MAX_UNION_EDGES} edges")
     centre = [math.fsum(axis) for axis in zip(*vertices, strict=True)]
     length = math.hypot(*centre)
     if length == 0:
-        raise ValueError("the polygons must lie on one side of the sphere")
+        raise ValueError("the polygons must lie in one hemisphere")
     projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
     edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges_to_plane(projection, rings, index)]
     bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_iterate_x_of_edge_crossings(edges)))
     if len(bounds) * len(edges) > _MAX_STRIP_EDGES:
-        raise ValueError("too many crossings")
+        raise ValueError("the edges of the polygons cross each other too often")
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (

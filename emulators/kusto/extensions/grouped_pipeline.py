@@ -166,7 +166,7 @@ def _convert_operator_for_groups(
         raise build_misplaced_results_error()
     if lifted is None:
         name = re.sub(r"\B(?=[A-Z])", "-", type(operator).__name__).lower()
-        raise unsupported_error(f"{name} inside mv-apply or partition")
+        raise unsupported_error(f"{name} inside mv-apply or partition", "move it out of the nested pipeline")
     return lifted
 
 

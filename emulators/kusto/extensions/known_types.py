@@ -69,7 +69,7 @@ _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
 def _install_known_types() -> None:
-    """Make the translator library use the column types that are known before DuckDB binds the SQL."""
+    """Make the translator library use the types that `infer_type` infers, so that the SQL needs fewer type tests."""
     replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic_for_known_types)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring_for_known_types)
     # The result of arithmetic on int is long.
@@ -292,7 +292,8 @@ def _patch_where_for_simpler_comparisons(library_function: Callable[..., Sql]) -
 def _collect_outermost_left_operand_ids(predicate: ir.Expr) -> frozenset[int]:
     """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
-    An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.
+    The ``id()`` identifies the comparison when the library renders it. An operand object that occurs several times is
+    omitted, because its ``id()`` could not identify a single comparison.
     """
     counts = collections.Counter(map(id, _iterate_node_references(predicate)))
     lefts = (
@@ -325,7 +326,10 @@ def _iterate_node_references(root: IrNode) -> Iterator[IrNode]:
 
 
 def _patch_null_results_of_comparisons(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
-    """Patch the library so that it does not convert null to false in the outermost comparisons of a ``where``."""
+    """Patch the library so that it does not convert null to false in the outermost comparisons of a ``where``.
+
+    The ``where`` removes the row in both cases.
+    """
 
     def convert_null_unless_outermost(comparison: Sql, when_null: Sql, operands: Operands) -> Sql:
         left, _ = operands[0]

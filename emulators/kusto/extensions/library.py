@@ -28,5 +28,5 @@ writer = Internals(translate)
 
 
 def replace_attribute(module: ModuleType, attribute_name: str, build_replacement: Callable[[Any], Any]) -> None:
-    """Replace an attribute of a library module by ``build_replacement(old value)``."""
+    """Replace an attribute of a library module by the result of ``build_replacement(old_value)``."""
     setattr(module, attribute_name, build_replacement(getattr(module, attribute_name)))

@@ -292,7 +292,9 @@ class MakeSeries(PipelineOperator):
     def _build_axis_sql(self, column_name: str) -> AxisSql:
         bounds = [expr for expr in (self.start, self.stop, self.step) if expr is not None]
         if any(writer.referenced_columns(expr) for expr in bounds):
-            raise unsupported_error("make-series with bounds that refer to columns")
+            raise unsupported_error(
+                "make-series with bounds that refer to columns", "write from, to and step as constants"
+            )
         start, stop = (None if expr is None else render_expression(expr) for expr in (self.start, self.stop))
         temporal = any(writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr) for expr in bounds)
         return AxisSql(
@@ -361,7 +363,9 @@ def _parse_aggregate_and_default(node: ParseNode, misread_nodes: Sequence[ParseN
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
-        raise unsupported_error(f"make-series with {name} as an aggregate", position=get_line_and_column(node))
+        raise unsupported_error(
+            f"make-series with {name} as an aggregate", "use an aggregate such as avg()", get_line_and_column(node)
+        )
     if node.Default is None:
         return named, ir.Literal(0, "long")
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
@@ -389,5 +393,7 @@ def _is_operator_parameter(parameter_node: ParseNode) -> bool:
 def _is_parameter_kind_nonempty(parameter_node: ParseNode) -> bool:
     name, value = _read_parameter_name_and_value(parameter_node)
     if name == "kind" and value != "nonempty":
-        raise unsupported_error(f"make-series kind={value[:50]}", position=get_line_and_column(parameter_node))
+        raise unsupported_error(
+            f"make-series kind={value[:50]}", "the only supported kind is nonempty", get_line_and_column(parameter_node)
+        )
     return name == "kind"

@@ -217,5 +217,6 @@ def _build_expressions_of_named_outputs(
 def _get_multi_result_function(call: ir.FunctionCall) -> _MultiResultFunction:
     function = _FUNCTIONS[call.name.lower()]
     if len(call.args) not in function.arities:
-        raise unsupported_error(f"{call.name}() with {len(call.args)} arguments")
+        counts = " or ".join(map(str, sorted(function.arities)))
+        raise unsupported_error(f"{call.name}() with {len(call.args)} arguments", f"it accepts {counts} arguments")
     return function

@@ -113,7 +113,11 @@ def _expand_name_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.Nam
 
 def _reject_name_lists(expressions: tuple[ir.NamedExpr, ...], node: ParseNode) -> None:
     if any(isinstance(named, NameListExpr) for named in expressions):
-        raise unsupported_error("a list of names on the left of =", position=get_line_and_column(node))
+        raise unsupported_error(
+            "a list of names on the left of =",
+            "create the columns with extend before this operator",
+            get_line_and_column(node),
+        )
 
 
 def _patch_calls_for_named_arguments(
@@ -132,7 +136,11 @@ def _parse_call_with_named_arguments(node: ParseNode, child_nodes: list[ParseNod
     name = child_nodes[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
-        raise unsupported_error(f"a named argument of {name[:100]}()", position=get_line_and_column(node))
+        raise unsupported_error(
+            f"a call of {name[:100]}() with named arguments",
+            "write the arguments without names",
+            get_line_and_column(node),
+        )
     args = match_arguments_to_parameters(name, [parameter for parameter, _ in declared.parameters], child_nodes[1:])
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):

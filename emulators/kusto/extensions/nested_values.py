@@ -172,14 +172,17 @@ def _render_json_pointer(property_name: Sql) -> Sql:
 def _patch_static_paths_for_special_names(
     library_function: Callable[[tuple[ir.PathStep, ...]], str | None],
 ) -> Callable[[tuple[ir.PathStep, ...]], str | None]:
-    """Patch the library so that it builds no JSON path from a name that a JSON path cannot express."""
+    """Patch the library so that it uses no JSON path for a property whose name a JSON path cannot express."""
     return lambda steps: library_function(steps) if all(map(_can_express_step_in_json_path, steps)) else None
 
 
 def _patch_mv_expand_for_special_names(
     library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], Sql],
 ) -> Callable[[ir.MvExpand, ir.MvExpandTarget], Sql]:
-    """Patch ``mv-expand`` of a bag, whose SQL builds a JSON path from each name."""
+    """Patch ``mv-expand`` of a bag (JSON object) so that property names may contain any characters.
+
+    The library's SQL builds a JSON path from each name, which cannot express all names.
+    """
 
     def render_elements(op: ir.MvExpand, target: ir.MvExpandTarget) -> Sql:
         return library_function(op, target).replace("""'$."' || k || '"'""", _render_json_pointer("k"))

@@ -298,7 +298,9 @@ def _build_lookup_parser(ip_version: int) -> PluginParser:
     def parse_lookup(node: ParseNode, arguments: Sequence[ParseNode], schema_clause: ParseNode | None) -> ir.Operator:
         position = get_line_and_column(node)
         if schema_clause is not None:
-            raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
+            raise unsupported_error(
+                f"evaluate {plugin} with an output schema", "remove the schema after the colon", position
+            )
         rest, unmatched = _split_off_unmatched_flag(arguments)
         if len(rest) < _LEAST_ARGUMENTS or (ip_version != 4 and len(rest) >= _WITHOUT_EXTRA_KEYS):  # noqa: PLR2004
             raise semantic_error(

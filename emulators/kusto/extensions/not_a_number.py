@@ -71,7 +71,10 @@ def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: Sql, operands: Se
 
 
 def _join_comparison_and_nan_test(comparison: Sql, test: Sql, *, negated: bool = False) -> Sql:
-    """Return SQL of a comparison that is false (``negated``: true) if ``test`` is false, because an operand is NaN."""
+    """Return the SQL of a comparison with a fixed result for NaN: false, or true if ``negated``.
+
+    ``test`` is SQL that is false if an operand is NaN.
+    """
     return f"({comparison} OR NOT {test})" if negated else f"({comparison} AND {test})"
 
 

@@ -116,7 +116,11 @@ def _parse_reduce(node: ParseNode) -> ir.Operator:
         if kind.endswith("QueryOperatorParameter"):
             name, _, text = child.getText().partition("=")
             if (name, text) != ("kind", "source"):
-                raise unsupported_error(f"reduce {child.getText()[:100]}", position=get_line_and_column(child))
+                raise unsupported_error(
+                    f"reduce {child.getText()[:100]}",
+                    "the only supported parameter is kind=source",
+                    get_line_and_column(child),
+                )
             keeps_rows = True
         elif kind != "ReduceByWithClause" and value is None:
             value = reader.lower_named(child).expr
@@ -308,7 +312,9 @@ def _parse_pattern_plugin(
 ) -> ir.Operator:
     position = get_line_and_column(node)
     if schema_clause is not None:
-        raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=position)
+        raise unsupported_error(
+            f"evaluate {plugin_name} with an output schema", "remove the schema after the colon", position
+        )
     lowered = [reader.lower_named(each).expr for each in arguments]
     required = 3 if plugin_name == "diffpatterns" else 0
     split, rest = tuple(lowered[:required]), lowered[required:]

@@ -94,7 +94,10 @@ def read_text_argument(expr: ir.Expr | None, default_text: str) -> str:
     if expr is None:
         return default_text
     if not isinstance(expr, ir.Literal) or expr.value is None:
-        raise unsupported_error("evaluate bag_unpack with an option that is not a literal, such as columnsConflict")
+        raise unsupported_error(
+            "evaluate bag_unpack with an option that is not a literal",
+            "write each option, such as columnsConflict, as a literal",
+        )
     return str(expr.value)
 
 
@@ -344,7 +347,9 @@ def _parse_dcount_intersect(
 ) -> ir.Operator:
     position = get_line_and_column(node)
     if schema_clause is not None:
-        raise unsupported_error("evaluate dcount_intersect with an output schema", position=position)
+        raise unsupported_error(
+            "evaluate dcount_intersect with an output schema", "remove the schema after the colon", position
+        )
     lowered = [reader.lower_expr(each) for each in arguments]
     if not _LEAST_SETS <= len(lowered) <= _MOST_SETS or not all(isinstance(each, ir.ColumnRef) for each in lowered):
         fault = f"evaluate dcount_intersect() requires {_LEAST_SETS} to {_MOST_SETS} columns"

@@ -50,8 +50,8 @@ class ScalarCall:
             parsed JSON. If it rejects a value with an exception such as ValueError, the result is ``missing``.
         kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
             ``digested`` (a value to look up in a t-digest), ``dynamic``, ``json`` (a dynamic value as JSON text) or
-            ``any`` (as text); ``?`` marks an optional argument, and a last ``*`` any number of strings or arrays of
-            strings, which arrive as one list.
+            ``any`` (as text). A kind that ends with ``?`` is an optional argument. The last kind can be ``*``: any
+            number of strings or arrays of strings, which the function receives as one list.
         result: type of the result.
         missing: result if a required argument is null, or if the function rejects a value.
     """
@@ -68,7 +68,7 @@ class ScalarCall:
         return f"kql_call_{self.name}"
 
     def list_argument_kinds(self) -> list[str]:
-        """Return the kinds of the function's arguments without the mark ``?``; ``*`` means any number of strings."""
+        """Return the kinds of the function's arguments without the ``?`` of optional arguments."""
         return [kind.rstrip("?") for kind in self.kinds.split()]
 
     def count_required_arguments(self) -> int:

@@ -176,7 +176,11 @@ def _parse_scan(node: ParseNode) -> ir.Operator:
     for parameter in list_nodes_by_rule(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
-            raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_line_and_column(parameter))
+            raise unsupported_error(
+                f"scan with the parameter {name[:100]}",
+                "the only supported parameter is with_match_id",
+                get_line_and_column(parameter),
+            )
         match_id = value
     declared = tuple(_parse_declared_column(each) for each in list_nodes_by_rule(node, "ScalarParameter"))
     steps = tuple(_parse_step(each) for each in list_nodes_by_rule(node, "ScanOperatorStep"))
@@ -277,7 +281,9 @@ class RollingPercentile(UnorderedOutputOperator):
         """Return the names of the output columns: timeline column, dimensions and percentile."""
         del input_columns
         if not isinstance(self.bins, ir.Literal):
-            raise unsupported_error("evaluate rolling_percentile with a number of bins that is not a literal")
+            raise unsupported_error(
+                "evaluate rolling_percentile with a number of bins that is not a literal", "write a number such as 7"
+            )
         name = f"rolling_{self.bins.value}_percentile_{self.value}_{self.percentile_text}"
         return [*self.timeline.columns, *self.timeline.dimensions, name]
 
@@ -454,7 +460,7 @@ def _parse_sequence_detect(
         )
     if lowered[3 : 3 + len(steps)] != steps or len({step.name for step in steps}) < len(steps):
         raise unsupported_error(
-            "evaluate sequence_detect with predicates of the same name, or with dimensions before the predicates",
+            "a repeated predicate name, or a dimension before a predicate, in evaluate sequence_detect",
             "give each predicate a name of its own, and put the dimensions after the predicates",
             position,
         )
@@ -467,7 +473,9 @@ def _reject_schema_and_get_line_and_column(
 ) -> LineAndColumn:
     position = get_line_and_column(node)
     if schema_clause is not None:
-        raise unsupported_error(f"evaluate {plugin_name} with an output schema", position=position)
+        raise unsupported_error(
+            f"evaluate {plugin_name} with an output schema", "remove the schema after the colon", position
+        )
     return position
 
 

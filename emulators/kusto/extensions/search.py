@@ -192,7 +192,9 @@ def _parse_search_source(node: ParseNode) -> ir.Source:
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search in (...) with a source that is not a table", position=get_line_and_column(node))
+        raise unsupported_error(
+            "search in (...) with a source that is not a table", "list only names of tables", get_line_and_column(node)
+        )
     return source
 
 
@@ -203,7 +205,11 @@ def _parse_search_predicate(node: ParseNode) -> ir.Expr:
         if get_rule_name(parameter) == "SearchOperatorInClause":
             continue
         if name != "kind" or value not in _SENSITIVE:
-            raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_line_and_column(parameter))
+            raise unsupported_error(
+                f"search {parameter.getText()[:100]}",
+                f"the only supported parameter is kind, with one of {', '.join(_SENSITIVE)}",
+                get_line_and_column(parameter),
+            )
         sensitive = _SENSITIVE[value]
     return parse_search_condition(get_child_rules(node)[-1], case_sensitive=sensitive)
 

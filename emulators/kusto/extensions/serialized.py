@@ -32,7 +32,7 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of rows: serialized (significant), not significant, or lost (significant only in Kusto)."""
+    """Order of rows: serialized (significant), not significant, or lost (serialized only in Kusto, see `LOST`)."""
 
     SERIALIZED = "serialized"
     NONE = "none"
@@ -95,7 +95,11 @@ def install_into_translator() -> None:
 def _parse_serialize(node: ParseNode) -> ir.Operator | list[ir.Operator]:
     expressions = [reader.lower_named(child) for child in get_child_rules(node)]
     if any(isinstance(each, NameListExpr) for each in expressions):
-        raise unsupported_error("a list of names on the left of =", position=get_line_and_column(node))
+        raise unsupported_error(
+            "a list of names on the left of =",
+            "create the columns with extend before this operator",
+            get_line_and_column(node),
+        )
     if len(expressions) == 1 and expressions[0].expr == ir.ColumnRef(NOTHING):
         return Serialize()
     return [Serialize(), ir.Extend(tuple(expressions))]

@@ -48,12 +48,18 @@ class EndOfResult(PipelineOperator):
     name: str = ""
 
     def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:
-        """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
+        """Reject the query, because the operator with several results is not its last operator.
+
+        A marker at the end of the query is removed before the query is rendered.
+        """
         del input_sql
         raise build_misplaced_results_error()
 
     def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
-        """Reject the query: a marker at its end would have been removed, so this one is at a wrong place."""
+        """Reject the query, because the operator with several results is not its last operator.
+
+        A marker at the end of the query is removed before the query is rendered.
+        """
         del input_columns
         return self.render_with_unknown_input_columns(input_sql)
 
@@ -69,7 +75,7 @@ def build_misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def bind_selected_result(result_index: int) -> Iterator[None]:
-    """Context manager: only the result of a query with the index ``result_index`` is translated inside it."""
+    """Context manager: select the result, by its index, that is translated if a query has several results."""
     token = _SELECTED.set(result_index)
     try:
         yield
@@ -86,8 +92,9 @@ def build_operators_of_selected_result(node: ParseNode, results: Sequence[NamedR
     """
     if len(results) > MAX_RESULTS:
         raise unsupported_error(
-            f"one operator with more than {MAX_RESULTS} results, such as fork or facet",
-            position=get_line_and_column(node),
+            f"an operator, such as fork or facet, with more than {MAX_RESULTS} results",
+            "divide the results among several queries",
+            get_line_and_column(node),
         )
     name, build = results[min(_SELECTED.get(), len(results) - 1)]
     return [*build(), EndOfResult(len(results), name)]

@@ -162,7 +162,11 @@ def _read_names_given_by_as(nodes: Sequence[ParseNode]) -> list[str | None]:
 def _iterate_wildcard_queries_and_labels(
     branch: ir.Query, label: str | None, *, fuzzy: bool
 ) -> Iterator[tuple[ir.Query, str | None]]:
-    """Yield the query of an input; if it is a wildcard, yield a query for each view and table that it matches."""
+    """Yield the query of an input of ``union``, and the name that ``as`` gives to the input (None without ``as``).
+
+    For a wildcard, yield a query for each matching view, and the wildcard itself if it matches tables. A wildcard that
+    matches nothing is yielded, too, so that the library reports it, unless ``fuzzy`` (``isfuzzy=true``).
+    """
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
         return

@@ -41,7 +41,10 @@ class StarCondition(ir.Expr):
 
 
 def replace_nodes(root: IrNode, replace_node: Callable[[ir.Expr], ir.Expr]) -> IrNode:
-    """Return a copy of an expression with ``replace_node`` applied to each node; it may return the same node."""
+    """Return a copy of an expression with ``replace_node`` applied to each node.
+
+    ``replace_node`` returns the given node itself if the nodes inside it must be replaced instead.
+    """
     if isinstance(root, tuple):
         return tuple(replace_nodes(each, replace_node) for each in root)
     if not isinstance(root, ir.Expr | ir.NamedExpr | ir.PathStep):

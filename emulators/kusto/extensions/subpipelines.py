@@ -103,7 +103,9 @@ def parse_partition_with_source(node: ParseNode, column: ir.ColumnRef, body_node
     query = reader.lower_query_node(get_child_rules(body_node)[0])
     if any(_is_toscalar_of_column(each, column.name) for each in iterate_nodes(query.source)):
         raise unsupported_error(
-            "partition with toscalar() in the source of its subquery", position=get_line_and_column(body_node)
+            "partition with toscalar() in the source of its subquery",
+            "use toscalar() only in the operators after the source",
+            get_line_and_column(body_node),
         )
     operators = [
         _replace_matching_nodes(operator, lambda node: _is_toscalar_of_column(node, column.name), ir.ColumnRef(key))
@@ -183,7 +185,7 @@ class MvApply(GroupedOperator):
     def _render_count_of_matching_strings(self, input_sql: Sql, input_columns: list[str]) -> Sql | None:
         """Render SQL that counts the strings in an array that satisfy the conditions of the pipeline.
 
-        None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
+        Return None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
         """
         conditions, target = _list_conditions_before_count(self.body.operators), self.expansion.targets[0]
         if not conditions or len(self.expansion.targets) > 1 or target.to_type != "string" or self.expansion.item_index:
@@ -256,7 +258,7 @@ def _parse_mv_apply(node: ParseNode) -> ir.Operator:
     parts = get_child_rules(node)
     expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
-        raise unsupported_error("the clause `id` of mv-apply", position=get_line_and_column(node))
+        raise unsupported_error("the clause `id` of mv-apply", "remove the clause", get_line_and_column(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
     return MvApply(parse_nested_pipeline(parts[-1]), computed.expressions, expansion)
@@ -305,7 +307,9 @@ def _parse_partition(node: ParseNode) -> ir.Operator:
         return parse_partition_with_source(node, column, body)
     if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
         raise unsupported_error(
-            "partition with a body outside of parentheses or braces", position=get_line_and_column(body)
+            "partition with a body outside of parentheses or braces",
+            "write the body in (...) or {...}",
+            get_line_and_column(body),
         )
     return PartitionOperator(parse_nested_pipeline(get_child_rules(body)[0]), column.name)
 

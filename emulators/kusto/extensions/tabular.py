@@ -99,7 +99,7 @@ class SelectColumns(PipelineOperator):
         """Render the operator as SQL that selects the columns by name."""
         selected = self.infer_output_columns(input_columns)
         if not selected:
-            raise unsupported_error("a query result without columns")
+            raise unsupported_error("a query result without columns", "keep at least one column")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {input_sql}"  # noqa: S608  quoted names
 
     def render_with_unknown_input_columns(self, input_sql: Sql) -> Sql:

@@ -23,7 +23,7 @@ type ColumnName = str
 
 
 class PlannedColumn(NamedTuple):
-    """Column of a plan."""
+    """Column that a `WindowPlan` adds: its name, and the nesting level of the subquery that adds it."""
 
     name: ColumnName
     depth: SubqueryDepth
@@ -34,7 +34,8 @@ class RestartColumn(NamedTuple):
 
     Attributes:
         name: name of the column; None if the function never starts again.
-        depth: depth (nesting level) of the column; without a column, the depth of the columns that it would read.
+        depth: depth (nesting level of the subquery) of the column; without a column, the depth of the columns that the
+            window function reads.
     """
 
     name: ColumnName | None

@@ -53,7 +53,7 @@ def apply_iir_filter(values: Numbers | None, numerators: Numbers | None, denomin
 
 
 def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Return the weighted sum of a window of points for each point; the window ends ``shift`` points later."""
+    """Return, for each point, the weighted sum of a window of points, which ends ``shift`` points after the point."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values

@@ -293,7 +293,10 @@ async def _call_and_convert_azure_errors[T](request: Callable[[], Awaitable[T]])
 
 
 async def _read_blob_and_convert_azure_errors[T](read: Callable[[], Awaitable[T]]) -> T:
-    """Read a blob of any ETag; a blob that is replaced between two requests of the SDK can be read again later."""
+    """Read a blob without a condition on its ETag; convert the errors of the SDK.
+
+    If the blob is replaced between two requests of the SDK, raise UNAVAILABLE, because the caller can read it again.
+    """
     try:
         return await _call_and_convert_azure_errors(read)
     except BlobReplacedError as error:

@@ -35,7 +35,7 @@ class BlobCheckpointStore:
     Args:
         account: storage account that contains the containers; closed with the store.
         note_container: name of the container for checkpoints; it can have an immutability policy.
-        state_container: name of the container for working state, which the next checkpoint overwrites.
+        state_container: name of the container for working state, whose blobs are overwritten.
     """
 
     def __init__(self, account: BlobAccount, *, note_container: str = NOTES, state_container: str = STATES) -> None:
@@ -106,7 +106,7 @@ class BlobCheckpointStore:
         """Return the names in a folder that consist of exactly ``digit_count`` digits, highest number first.
 
         Args:
-            folder: path of the folder, which ends in ``/``.
+            folder: path of the folder, with a slash at its end.
             digit_count: number of digits.
             suffix: ``/`` for the subfolders, empty for the blobs.
         """

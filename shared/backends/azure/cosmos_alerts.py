@@ -98,9 +98,10 @@ class CosmosAlertStore:
     async def _try_delete_unchanged_rule_state(
         self, rule_lookup: str, state_item: Item | None, alert_operations: Sequence[Operation]
     ) -> bool:
-        """Delete a rule's state item, together with the last operations on its alerts.
+        """Delete a rule's state item and perform operations on the rule's alerts, in one transaction.
 
-        Return False if another process has changed the state item ``state_item``.
+        Return False if another process has changed the state item since ``state_item`` was read. If there was no state
+        item (None), nothing is written; the result is then False if there are operations.
         """
         if state_item is None:
             return not alert_operations
@@ -168,10 +169,11 @@ def _build_sort_key(started_at: str, alert_id: str) -> str:
 
 
 def _build_state_until_last_transaction(before: RuleState | None, after: RuleState | None) -> RuleState | None:
-    """Build the state that is stored until the last transaction: the rule is not idle, and due as before.
+    """Build the state that a rule has while changes of its alerts are stored in several transactions.
 
-    If the process ends before the last transaction, the alerts that are stored are published. They end when the rule
-    ends, even if the rule is disabled or deleted before its next evaluation.
+    The rule is due as before and does not count as idle. If the process ends before the last transaction, the alerts
+    that are stored by then are therefore published. They end when the rule ends, even if the rule is disabled or
+    deleted before its next evaluation.
 
     Args:
         before: stored state of the rule; None before its first evaluation.
@@ -194,7 +196,10 @@ def _build_version_token(state_item: Item) -> str:
 
 
 def _state_item_from_version_token(record: RuleRecord) -> Item | None:
-    """Parse the version token of a rule's record into the id and ETag of the state item; None if nothing is stored."""
+    """Return the rule's state item, with the ETag from the version token of ``record``; None if nothing is stored.
+
+    The item has no content, because the token does not contain it.
+    """
     if not record.token:
         return None
     etag, writes = json.loads(record.token)

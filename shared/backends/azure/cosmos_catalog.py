@@ -117,7 +117,8 @@ class CosmosCatalogStore:
     ) -> tuple[Item | None, list[Item]]:
         """Return the catalog's head item, and the items with the ids that ``list_ids`` returns for this head item.
 
-        If another version of the catalog is stored meanwhile, the head item and the items are read again.
+        Before the first version of the catalog is stored, the head item is None and the list is empty. If another
+        version is stored during the call, the head item and the items are read again.
         """
         for _ in range(READ_ATTEMPTS):
             head = await self._find_head_item()
@@ -152,7 +153,12 @@ class CosmosCatalogStore:
         return len(item_bytes) < MAX_OPERATIONS and sum(item_bytes) <= self._batch_bytes
 
     async def _delete_unlisted_items(self, head_before: Item | None, head_after: Item) -> None:
-        """Delete the replaced items of the catalog, and old items of changes that other writers did not finish."""
+        """Delete the catalog items that a change has replaced, and old items of changes that were never finished.
+
+        Args:
+            head_before: head item before the change; None if it was the first change.
+            head_after: head item after the change; items that it lists are not deleted.
+        """
         listed = {*head_after["items"].values(), *head_after["events"].values(), HEAD}
         old = {*head_before["items"].values(), *head_before["events"].values()} if head_before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS

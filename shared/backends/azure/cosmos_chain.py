@@ -187,7 +187,7 @@ class CosmosChainStore:
                     yield chain, await self.read_tip(chain)
 
     async def count_records(self, chain: ChainKey, sql_conditions: tuple[str, ...]) -> int:
-        """Return the number of a chain's records that meet SQL conditions, which must not contain request text."""
+        """Return the number of a chain's records that meet SQL conditions; these must not contain text of a request."""
         total = 0
         async for partition, part in self._segments.split_query_by_partition(
             chain, RecordQuery(conditions=sql_conditions)
@@ -217,7 +217,10 @@ class CosmosChainStore:
     def _compute_head_after_append(
         self, head_before: SegmentHead | None, records: Sequence[ChainRecord]
     ) -> SegmentHead:
-        """Compute the head of a segment after an append; its ETag is empty until Cosmos DB assigns one."""
+        """Compute the head of the newest segment after an append; its ETag is empty until Cosmos DB assigns one.
+
+        ``head_before`` is the head before the append; None for the first append to the chain.
+        """
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
@@ -280,11 +283,11 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
 def _build_pending_amendments_operations(
     chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]
 ) -> list[Operation]:
-    """Return a list with the operation that adds the pending amendments among the records to the index.
+    """Return the operation, if any is needed, that adds the pending amendments among the records to the index.
 
     One operation is enough: the index has one item for all amendments of one time, and all records of a batch have the
-    same time. The operation replaces the item of a record that an operator has removed from the end of the chain.
-    Without pending amendments, the list is empty.
+    same time. If an operator removed records from the end of the chain, the index can still have an item for the same
+    sequence number; the operation replaces this item.
     """
     sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
@@ -293,7 +296,10 @@ def _build_pending_amendments_operations(
 
 
 def _compute_counts_after_append(head_before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
-    """Compute the counts of a chain's records and pending amendments after an append."""
+    """Compute the counts of a chain's records and pending amendments after an append.
+
+    ``head_before`` is the newest head before the append; None for the first append to the chain.
+    """
     change = sum(map(is_pending_amendment, records)) - sum("AmendmentID" in record.projection for record in records)
     if head_before is None:
         return HeadCounts(records[0].projection["Timestamp"], 0, change)

@@ -46,8 +46,8 @@ class HeadCounts:
             its time is not read yet.
         counted_from: number of records at the start of the chain that are not counted yet, because an earlier version
             of the service appended them; 0 if all records are counted.
-        pending: number of counted amendments, minus the number of decisions; a decision about an uncounted amendment is
-            included, so the number can be negative.
+        pending: number of counted amendments that were stored as pending, minus the number of counted decisions. It can
+            be negative while amendments with a counted decision are themselves not counted yet.
     """
 
     first_at: str
@@ -92,7 +92,7 @@ class SegmentHead:
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Convert a tip that :meth:`to_tip` returned back to the segment's head.
+        """Restore the segment's head from a tip that :meth:`to_tip` has built.
 
         Return None for the tip of an empty chain.
         """
@@ -236,13 +236,14 @@ def _canonical_json_from_item(item: Mapping[str, Any]) -> bytes:
 def _convert_filter_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """Convert the filter fields of an item to texts.
 
-    A value that is not a text becomes a text that no valid record contains.
+    Only a damaged item has a value that is not a text. The value becomes a text with U+FFFD at its start, so that it
+    differs from the content of the record, and verification finds the damage.
     """
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
 def _replace_digests_by_texts(fields: dict[str, str], canonical_json: bytes) -> dict[str, str]:
-    """Replace the digests in filter fields by the full texts of the record, if the digests match."""
+    """Replace the digests of long values in ``fields`` by the values in the record's content, if they match."""
     digests = [name for name, value in fields.items() if value.startswith(_DIGEST)]
     if not digests:
         return fields

@@ -144,7 +144,10 @@ class CosmosConnectionStates:
 
 
 def _iterate_possible_item_ids(first_item_id: str) -> Iterator[str]:
-    """Yield the ids of the items that contain the connections: the name, and the name with 1, 2 and so on."""
+    """Yield ``first_item_id``, then the same id with ``-1``, ``-2`` and so on, without end.
+
+    If the item with one id is full, the item with the next id contains the further connections.
+    """
     yield first_item_id
     for number in itertools.count(1):
         yield f"{first_item_id}-{number}"

@@ -4,7 +4,7 @@ One logical partition contains the version, all keys, all revocations and the pe
 change is a transactional batch that also replaces the version under If-Match. The batch that revokes a credential also
 stores its event. Each issued token is an item in a separate partition. The revocation of a token is another item, in
 the common partition. The token and its revocation are deleted some time after the token has expired
-(``RETENTION_AFTER_EXPIRY``). Each grant is one item in a separate partition, which expires with the grant.
+(``RETENTION_AFTER_EXPIRY``). Each grant is one item in a separate partition. The item expires with the grant.
 
 A token and the revocation of its parent are in separate partitions, so no transaction contains both:
 
@@ -169,7 +169,7 @@ class CosmosCredentialStore:
 
         Args:
             key_item_id: id of the item of the API key to revoke; empty to revoke a token.
-            credential_id: id of the API key or token, whose descendants are revoked.
+            credential_id: id of the API key or token; its descendants are revoked, too.
             own_tokens: the token to revoke; empty to revoke an API key, or if the token is not stored.
             at: time of the revocation.
             event: audit event of the revocation; None to store no event.
@@ -214,11 +214,17 @@ class CosmosCredentialStore:
     async def _revoke_in_batches_and_find_event(
         self, key_item_id: str, tokens: Sequence[IssuedToken], at: datetime, event: AccessEvent | None
     ) -> AccessEvent | None:
-        """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
+        """Revoke a key and tokens in batches, and return the pending audit event.
 
-        Earlier revocations stay unchanged. ``key_item_id`` is the id of the API key's item; empty to revoke only
-        tokens. The event is stored with the key, or else with the first token. Return the pending event, which an
-        earlier call possibly stored.
+        Each batch also increases the version of the credentials. Earlier revocations stay unchanged. The event is
+        stored with the key, or else with the first token. If an earlier call stored the event, the stored one is
+        returned.
+
+        Args:
+            key_item_id: id of the API key's item; empty to revoke only tokens.
+            tokens: tokens to revoke.
+            at: time of the revocation.
+            event: audit event of the revocation; None to store and return no event.
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
@@ -312,7 +318,10 @@ def _event_to_item(event: AccessEvent, at: datetime) -> Item:
 
 
 def _get_stored_or_given_event(items_by_id: Mapping[str, Item], given_event: AccessEvent) -> AccessEvent:
-    """Return the stored pending event with the append id of an event; the event itself if none is stored undamaged."""
+    """Return the pending event that is stored with the append id of ``given_event``.
+
+    Return ``given_event`` itself if no event with this id is stored, or if the stored one is damaged.
+    """
     item = items_by_id.get(f"{_EVENT}{given_event.append_id}")
     return given_event if item is None else parse_stored_event(item.get("event")) or given_event
 

@@ -151,7 +151,11 @@ def _convert_azure_errors() -> Iterator[None]:
 
 @contextmanager
 def _convert_container_creation_errors() -> Iterator[None]:
-    """Convert the errors of a creation, which Resource Manager continues after a timeout or a lost reply."""
+    """Context manager: convert the errors of a block that creates a container.
+
+    Unless an error proves that no container was created, the result counts as unknown, because Resource Manager
+    continues the creation after a timeout or a lost reply.
+    """
     try:
         yield
     except (AzureError, OSError, TimeoutError) as error:

@@ -68,8 +68,8 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 def build_error_if_nothing_changed(error: Exception) -> WorkspaceError | None:
     """Return the error to raise for a failed request that certainly changed nothing in the account.
 
-    Return None if the request may have changed something. Status 409 is converted to the error of a unique key.
-    ``CosmosDocumentStore.create`` handles 409 before, because an existing document with the id also causes it.
+    Return None if the request may have changed something. Status 409 is converted to the error for a violated unique
+    key. ``CosmosDocumentStore.create`` handles 409 itself, because an existing document with the id also causes it.
     """
     if is_stale_replica_error(error):
         return None

@@ -255,7 +255,7 @@ class CosmosDocumentStore:
             raise
 
     async def _find_item_after_uncertain_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
-        """Read an item after a write whose outcome is unknown.
+        """Read an item after a write whose outcome is unknown; return None if the item does not exist.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.

@@ -17,7 +17,7 @@ _FREE: Final = {"lease": "", "leasedUntil": ""}
 
 
 class CosmosIdempotencyStore:
-    """Implementation of IdempotencyStore: stores idempotency keys and the requests that claim them in Cosmos DB.
+    """Implementation of IdempotencyStore: stores in Cosmos DB which request used each idempotency key first.
 
     Args:
         account: Cosmos DB account of the workspace.

@@ -236,7 +236,7 @@ class CosmosItemStore:
 
     @asynccontextmanager
     async def _replace_errors_by_unavailable_error(self) -> AsyncIterator[None]:
-        """Replace every ``WorkspaceError`` of the block by the error of :meth:`build_unavailable_error`."""
+        """Context manager: replace each ``WorkspaceError`` of the block by that of :meth:`build_unavailable_error`."""
         try:
             yield
         except WorkspaceError as error:

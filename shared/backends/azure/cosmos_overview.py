@@ -230,7 +230,7 @@ class CosmosChainOverview:
         return _build_summary(chain, head, status_item)
 
     async def _read_items_of_next_chains(self, target: Target, after_scope: str | None, limit: int) -> _ChainItems:
-        """Read the items of the next chains, at most ``limit`` chains."""
+        """Read the items of up to ``limit`` chains after the scope ``after_scope``; None to begin with the first."""
         scopes: set[str] = set()
 
         def is_item_beyond_limit(item: Item) -> bool:
@@ -276,9 +276,14 @@ class CosmosChainOverview:
         *,
         partition_key: str | None = None,
     ) -> list[Item]:
-        """Run a query over one partition, or over all partitions if ``partition_key`` is None.
+        """Run a query over one or all partitions; return its items before the first one at which it must stop.
 
-        Return its items up to the one at which it must stop, without that item.
+        Args:
+            target: kind of chain, whose container is queried.
+            sql: SQL text of the query.
+            values: values of the query's parameters by name.
+            must_stop_at: returns True for the item at which the query ends; this item is not returned.
+            partition_key: the only partition to query; None for all partitions.
         """
         options: dict[str, Any] = {} if partition_key is None else {"partition_key": partition_key}
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
@@ -335,10 +340,15 @@ class CosmosChainOverview:
     async def _index_and_count_pending_in_page(
         self, chain: ChainKey, records: Sequence[ChainRecord], last_sequence: int
     ) -> int:
-        """Add the undecided amendments among ``records`` to the index.
+        """Add to the index the amendments on this page that have no decision yet.
 
-        Return the number of these records minus the number of their decisions with a sequence number up to
-        ``last_sequence``.
+        Return the number of all amendments on the page, minus the number of their decisions among the chain's first
+        ``last_sequence`` records.
+
+        Args:
+            chain: chain of the amendments.
+            records: amendments that were stored as pending.
+            last_sequence: sequence number of the last record whose decisions are subtracted.
         """
         names = {format_record_id(record.sequence): record for record in records}
         decisions = await self._store.find(chain, LookupField.AMENDMENT_ID, list(names))
@@ -496,7 +506,7 @@ def _find_checkpoint_size(status_item: Item) -> int | None:
 
 
 def _find_verdict(status_item: Item) -> StoredVerdict | None:
-    """Return the verdict in a chain's status item; None if there is none, or if its properties were damaged."""
+    """Return the result of the last verification in a chain's status item; None if it is missing or damaged."""
     properties = status_item.get("verdict")
     if not isinstance(properties, dict):
         return None

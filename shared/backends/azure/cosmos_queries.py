@@ -58,7 +58,9 @@ class QueryPage(NamedTuple):
 async def query_page(
     container: ContainerProxy, sql: str, continuation_token: str | None, **sdk_options: Any
 ) -> QueryPage:
-    """Return one page of a query's items; ``sdk_options`` are passed to the SDK's method.
+    """Return one page of a query's items: the page of ``continuation_token``, or for None the first page.
+
+    ``sdk_options`` are passed to the SDK's method.
 
     Raises:
         QueryRestartedError: the SDK restarted the query; send it again.

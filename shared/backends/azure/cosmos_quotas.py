@@ -1,4 +1,4 @@
-"""Reservations of live streams and jobs, which count against quotas, in Cosmos DB.
+"""Quota reservations of live streams and jobs in Cosmos DB; each reservation counts against its principal's quota.
 
 Each principal has two small items, one with all stream reservations and one with all job reservations. Each item is
 replaced with an If-Match condition. One item contains all reservations, because a condition on one item cannot enforce

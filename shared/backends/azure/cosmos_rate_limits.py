@@ -1,4 +1,4 @@
-"""Rate limits in Cosmos DB: leases, which are shares of a principal's request budget.
+"""Rate limits in Cosmos DB: leases of slices (shares) of a principal's request budget.
 
 Each principal has one small item, and each lease costs one write.
 """
@@ -64,7 +64,7 @@ class CosmosLeaseStore:
                     place, place, lease_slice_of_budget, known_item=self._known.pop(place, None)
                 )
         except TimeoutError:
-            detail = "The store of rate limits did not respond in time."
+            detail = "The store of rate limits did not respond in time; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", detail) from None
         if item is not None and len(self._known) < _KNOWN:
             self._known[place] = item

@@ -1,6 +1,7 @@
 """Reads of an audit chain's records in Cosmos DB. A chain has several segments, each in one partition.
 
-This module is separate from ``cosmos_chain``, because reads use head items only to decide what is cached.
+This module is separate from ``cosmos_chain``, which appends records and uses head items. Head items can be forged, so
+reads find the segments by their records.
 """
 
 from bisect import bisect_left
@@ -214,11 +215,12 @@ KNOWN_CHAINS: Final = 10_000
 class Segments:
     """Finder of the segments (partitions) of chains by their records, because head items can be forged.
 
-    The last sequence number of a sealed segment never changes and is cached. Head items state which segments are
-    sealed; while the head item of a segment is missing or damaged, this segment and all later ones are not cached, and
-    each read sends up to three requests for each of them. A record belongs to a segment if its
-    sequence number is higher than the last sequence number of the previous segment. All other records are forged, and
-    are ignored.
+    A record belongs to a segment if its sequence number is higher than the last sequence number of the previous
+    segment. All other records are forged, and are ignored.
+
+    The last sequence number of a sealed (full) segment never changes and is cached. Head items are used only for this
+    cache: they state which segments are sealed. While the head item of a segment is missing or damaged, this segment
+    and all later ones are not cached, and each read sends up to three requests for each of them.
 
     Args:
         open_container: returns the Cosmos DB container of a target (kind of audit chain).
@@ -278,7 +280,10 @@ class Segments:
         return lasts
 
     async def _is_last_segment_sealed(self, chain: ChainKey, last_sequences: list[int]) -> bool:
-        """Return whether the last segment of ``last_sequences`` is sealed, and ends at the last sequence number."""
+        """Return whether the head item of a segment confirms that the segment is sealed and ends at a sequence number.
+
+        ``last_sequences`` has the last sequence number of this segment, after those of all earlier segments.
+        """
         partition = await self._open_partition(chain, len(last_sequences))
         return await partition.find_last_sequence_if_sealed() == last_sequences[-1]
 

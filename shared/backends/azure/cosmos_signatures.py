@@ -1,4 +1,6 @@
-"""Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
+"""Refused attempts to sign, sign-ins that signatures have used, and the index of signatures, in Cosmos DB.
+
+A sign-in that has signed a decision is stored, because the workspace can allow only one signature for each sign-in.
 
 Each member's refused attempts are one item in a separate partition, and each use of a sign-in is one item in a separate
 partition. All signatures, and the progress of their index, are in one common partition. The partition ``index``
@@ -35,7 +37,7 @@ _LAST: Final = "~"
 
 
 class CosmosSignatureStore:
-    """Implementation of SignatureStore: stores refused attempts to sign and the uses of sign-ins in Cosmos DB.
+    """Implementation of SignatureStore: stores refused attempts to sign and the use of sign-ins for signatures.
 
     Args:
         account: Cosmos DB account of the workspace.

@@ -66,8 +66,8 @@ class RegionConnector(aiohttp.TCPConnector):
     def _replace_connections(self, monotonic_seconds: float) -> None:
         """Close idle connections, close the others after their replies, and forget the address of the account.
 
-        At most one call a second does this. Later calls repeat it, because the address can change long after the first
-        rejection.
+        Do nothing within one second after the previous replacement. Later rejections replace the connections again,
+        because the address can change long after the first rejection.
         """
         if monotonic_seconds - self._renewed_at < _RENEWAL_SECONDS:
             return

@@ -335,7 +335,7 @@ class KustoTelemetryTable:
             _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=ingestion_tag, error=type(error).__name__))
             if is_access_denied(error):
                 raise build_denied_error("Ingestor") from error
-            detail = "The query engine does not ingest imported messages; retry later."
+            detail = "The query engine did not ingest the imported messages; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5) from error
 
     async def close(self) -> None:

@@ -58,7 +58,7 @@ def reject_partial_result(reply: KustoResponseDataSet, rows: list[Any]) -> None:
 def _has_failed_events(reply: KustoResponseDataSet) -> bool:
     """Return whether the reply's table QueryCompletionInformation reports failures.
 
-    The SDK's ``errors_count`` gives the same answer, but also converts all cells of the table, which takes longer.
+    The SDK's ``errors_count`` gives the same answer, but takes longer, because it converts all cells of the table.
     """
     for table in reply.tables:
         if table.table_kind is WellKnownDataSet.QueryCompletionInformation:
@@ -75,7 +75,7 @@ def reject_several_results(reply: KustoResponseDataSet, query_text: str) -> None
         query_text: KQL text of the query.
 
     Raises:
-        WorkspaceError: INVALID ``QUERY_INVALID``.
+        WorkspaceError: INVALID ``QUERY_INVALID`` if the query has several.
     """
     count = len(reply.primary_results)
     if count > 1:
@@ -163,7 +163,8 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY`` or ``QUERY_TOO_LARGE`` if the query caused
-            the failure; TIMEOUT ``QUERY_TIMEOUT``; UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE``.
+            the failure; TIMEOUT ``QUERY_TIMEOUT`` if the query did not finish in time; UNAVAILABLE
+            ``QUERY_ENGINE_UNAVAILABLE`` in all other cases.
     """
     if isinstance(error, KustoNetworkError):
         raise (
@@ -173,7 +174,7 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
     if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _is_any_phrase_in(_TIMED_OUT, failure.code):
         raise build_timeout_error(query) from error
     if _is_any_phrase_in(_TOO_LARGE, failure.code):
-        detail = "The query requires more memory or returns more rows than the engine allows."
+        detail = "the query requires more memory or returns more rows than the engine allows; select fewer rows"
         raise build_invalid_field_error("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
         raise _build_invalid_query_error(failure, query) from error

@@ -187,7 +187,8 @@ class _EnabledVersions:
         """Return the enabled versions, oldest first; return the known ones if the vault does not answer in time.
 
         Args:
-            reload: read versions again that are older than :data:`RELOAD_SECONDS`.
+            reload: True to read the versions again if they were read more than :data:`RELOAD_SECONDS` ago; otherwise,
+                they are read again after :data:`FRESH_SECONDS`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the vault does not answer and no version is known.

@@ -194,7 +194,7 @@ class WebPubSub:
     def _create_credential_and_key_policy(
         self,
     ) -> "tuple[AzureKeyCredential | DefaultAzureCredential, SansIOHTTPPolicy[Any, Any] | None]":
-        """Return the credential of the SDK's client, and the policy that signs requests with the access key, if any."""
+        """Return the credential of the SDK's client, and the policy that signs requests; None without an access key."""
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _MODULES
 
         if self._access_key:
@@ -235,7 +235,7 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> "SansIOHTTPPolicy[A
 
 @contextmanager
 def _convert_azure_errors(*, sends_message: bool = False) -> Iterator[None]:
-    """Convert the SDK's exceptions to the errors that the MessageService port documents.
+    """Context manager: convert the SDK's exceptions to the errors that the MessageService port documents.
 
     Args:
         sends_message: True if the call sends a text, which Web PubSub can reject.
@@ -262,7 +262,7 @@ def _convert_azure_errors(*, sends_message: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _ignore_closed_stream() -> Iterator[None]:
-    """End the block without an error if Web PubSub replies with status 404, because the stream is closed."""
+    """Context manager: ignore a reply 404 of Web PubSub, because it means that the stream is closed."""
     try:
         yield
     except Exception as error:

@@ -53,7 +53,10 @@ class FileCheckpointStore:
         return await self._run_in_thread(lambda: _read_file_or_none(self._folder / f"{name}.state"))
 
     def _find_newest_checkpoint(self, name_prefix: str, below_size: str) -> StoredCheckpoint | None:
-        """Return the newest checkpoint whose size, as text, sorts before ``below_size``."""
+        """Return the newest checkpoint whose size, as text with leading zeros, sorts before ``below_size``.
+
+        Return None if there is no such checkpoint.
+        """
         chain = self._folder / name_prefix
         for millions in _list_numeric_names_descending(chain, _MILLIONS):
             for thousands in _list_numeric_names_descending(chain / millions, _THOUSANDS - _MILLIONS):

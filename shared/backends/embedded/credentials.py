@@ -155,7 +155,7 @@ class SqliteCredentialStore:
             await self._database.write(lambda connection: connection.execute(sql, (append_id,)))
 
     def _compute_earliest_retained_expiry(self) -> datetime:
-        """Return the earliest expiry of the tokens that are still retained."""
+        """Return the earliest expiry of tokens that are still stored; tokens that expired earlier are deleted."""
         return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
     async def _revoke_and_find_pending_event(

@@ -75,7 +75,7 @@ class DocumentFile:
 class SqliteContainerStore:
     """Implementation of ContainerStore: stores containers in SQLite.
 
-    Each list of a database's containers first creates the missing ones that the workspace declares for the database.
+    Before it lists the containers of a database, it creates those that the workspace declares but that do not exist.
 
     Args:
         file: SQLite file with the documents of all document stores.

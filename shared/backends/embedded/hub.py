@@ -232,7 +232,7 @@ class HubReader:
         return int(row[0]) if row else 0
 
     def read_offset(self, hub: str, consumer_group: str, partition_id: str) -> int:
-        """Return the offset of a consumer group, which is the last sequence number that the group has read.
+        """Return the offset of a consumer group: the last sequence number that the group has read.
 
         The result is 0 before the group's first read.
         """

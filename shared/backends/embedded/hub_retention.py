@@ -111,7 +111,7 @@ class HubTrimmer:
         """Delete old events that the given consumer groups have read; return the number of deleted events.
 
         Afterwards, free space beyond a quarter of the file is returned to the file system. A warning is logged for each
-        consumer group that has not read old events, because these stay.
+        consumer group that has not read old events, because these events are not deleted.
 
         Args:
             older_than: only events enqueued before this time are deleted.

@@ -37,7 +37,7 @@ class HubSignals:
         return unsubscribe
 
     def notify_subscribers(self, path: Path, hub_partitions: Collection[HubPartition]) -> None:
-        """Call the functions that are subscribed to a hub file; called after appended events are on disk."""
+        """Call the functions that are subscribed to a hub file; the writer calls this after new events are on disk."""
         for on_append in self._subscribers.get(path.absolute(), ()):
             on_append(hub_partitions)
 

@@ -24,7 +24,7 @@ CREATE INDEX IF NOT EXISTS answers_by_age ON answers (made_at);
 
 
 class SqliteIdempotencyStore:
-    """Implementation of IdempotencyStore: stores idempotency keys and the requests that claim them in SQLite."""
+    """Implementation of IdempotencyStore: stores in SQLite which request used each idempotency key first."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

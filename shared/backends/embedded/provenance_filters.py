@@ -35,7 +35,7 @@ class _SequenceRange(NamedTuple):
 def build_record_page(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int) -> RecordPage:
     """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
 
-    Records with the same sequence number, which only forgery creates, are on the same page, even if they exceed both
+    Only forgery creates several records with one sequence number. They are on the same page, even if they exceed both
     limits, because the next page begins at another sequence number.
 
     Args:

@@ -291,7 +291,7 @@ def _select_pending_entries(
 def _add_records_to_entries(
     connection: sqlite3.Connection, entries: Sequence[PendingEntry], max_bytes: int
 ) -> list[PendingEntry]:
-    """Return the first entries with their amendments, whose total size is at most ``max_bytes``; at least one."""
+    """Return the first entries with their amendments, as many as have at most ``max_bytes`` in total; at least one."""
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence = ?"  # noqa: S608  names
     found: list[PendingEntry] = []
     size = 0
@@ -323,6 +323,6 @@ def _summary_from_row(row: Sequence[Any]) -> ChainSummary:
 def _verdict_from_columns_if_valid(
     verified_at: object, records: object, is_valid: object, broken_at: object, reason: object
 ) -> StoredVerdict | None:
-    """Convert the columns of a verdict to a verdict; return None if there is none, or if its columns were damaged."""
+    """Build the result of the last verification from its columns; return None if they are empty or damaged."""
     flag = is_valid == 1 if is_valid in (0, 1) else None
     return build_verdict_if_valid(verified_at, records, flag, broken_at, reason)

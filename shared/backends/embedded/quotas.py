@@ -1,4 +1,4 @@
-"""Reservations of live streams and jobs, which count against quotas, in SQLite."""
+"""Quota reservations of live streams and jobs in SQLite; each reservation counts against its principal's quota."""
 
 import sqlite3
 from collections.abc import Collection, Sequence

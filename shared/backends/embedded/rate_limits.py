@@ -1,4 +1,4 @@
-"""Rate limits in SQLite: leases, which are shares of a principal's request budget, for processes of one machine."""
+"""Rate limits in SQLite: leases of slices (shares) of a principal's request budget, for processes of one machine."""
 
 import sqlite3
 from collections.abc import Callable

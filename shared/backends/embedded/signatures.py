@@ -47,7 +47,7 @@ _RETENTION: Final = timedelta(days=1)
 
 
 class SqliteSignatureStore:
-    """Implementation of SignatureStore: stores refused attempts to sign and the uses of sign-ins in SQLite."""
+    """Implementation of SignatureStore: stores refused attempts to sign and the use of sign-ins for signatures."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

@@ -1,8 +1,8 @@
 """SQLite files that survive power loss, are shared by several processes, and are accessed outside the event loop.
 
 Reads and writes can run in batches: calls that arrive while a batch runs form the next batch. The writes of a batch
-share one commit, and so one flush to disk. The reads of a batch share one switch between threads, which costs more than
-reading a row.
+share one commit, and so one flush to disk. The reads of a batch share one switch between threads, because a switch
+costs more than reading a row.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ def build_trace_attributes_of_file(path: Path, operation: str) -> dict[str, str 
 
 @contextmanager
 def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
-    """Convert failures of a SQLite file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE errors.
+    """Context manager: convert failures of a SQLite file, such as a full disk or a lock, to UNAVAILABLE errors.
 
     Args:
         error_code: error code, for instance ``CATALOG_UNAVAILABLE``.

@@ -114,7 +114,7 @@ class AmendmentEvents:
 
 
 def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
-    """Return the earliest time at which an enabled endpoint subscribed to one of these types; None without any."""
+    """Return the earliest time at which an enabled endpoint subscribed to one of these types; None if none did."""
     times = [
         each.subscribed_at[kind]
         for each in endpoint_list.endpoints.values()

@@ -104,7 +104,7 @@ class ConnectionEvents:
     async def _publish_unpublished_changes(self, reported: ReportedStatuses) -> ReportedStatuses:
         """Publish the unpublished changes of the state document, and remove them from it; return the new document.
 
-        Changes that remained in the document would be delivered again after their deliveries have expired.
+        A change that remained in the document would be delivered a second time when its first deliveries have expired.
         """
         if not reported.get("unpublished"):
             return reported
@@ -132,8 +132,8 @@ def build_next_statuses_if_changed(
 ) -> ReportedStatuses | None:
     """Build the next document of reported statuses; None if no status has changed.
 
-    New connections have no earlier status and are not reported. Changes that do not fit into the document are left for
-    the next one, which is built from this one.
+    New connections have no earlier status and are not reported. If the document would be too large, the connections of
+    the last changes keep their earlier status in it, so that the next document contains these changes.
 
     Args:
         reported_before: the stored document; empty for the first run.

@@ -76,9 +76,9 @@ def write_lines(input_path: Path, *values: Any) -> None:
     [
         (
             '{"messageId": "m", "a": 1, "a": 2}',
-            'the input is not valid JSON: the member "a" occurs twice in one object',
+            'the input is not valid JSON: the property "a" occurs twice in one object',
         ),
-        ('{"a": 1}\n\n{"messageId": "m", "messageId": "n"}', 'line 3: the member "messageId" occurs twice'),
+        ('{"a": 1}\n\n{"messageId": "m", "messageId": "n"}', 'line 3: the property "messageId" occurs twice'),
         ('{"a": 1}\n{"a": 1e400}', "line 2: the number 1e400 is outside the range of a double"),
         ('{"a": 1}\n{"a": NaN}', "line 2: NaN is not a JSON number"),
         ('{"a": 1}\n{"a": "\\ud800"}', "line 2: a text has an unpaired surrogate"),

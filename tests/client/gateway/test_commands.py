@@ -74,7 +74,7 @@ def test_check_reports_connections_to_which_the_key_is_not_bound(
     shown: list[str] = []
     display = _MessagePrinter(parse_gateway_settings(Section(settings)), key_reply, 1, shown.append)
     display.accept_delivery(Delivery("x/press/d-1", encode_message(value=1)))
-    assert "rejected: The key is not bound to the connection press." in shown[0]
+    assert "rejected: The API key is not bound to the connection press;" in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
     path = tmp_path / "gateway.yaml"
     path.write_text(yaml.safe_dump(settings))

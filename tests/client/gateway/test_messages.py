@@ -192,5 +192,5 @@ def test_a_payload_property_named_like_metadata_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
 def test_a_payload_with_a_repeated_property_is_rejected(payload: bytes) -> None:
     """A payload with two properties of the same name is rejected."""
-    with pytest.raises(RejectedError, match='the member "a" occurs twice'):
+    with pytest.raises(RejectedError, match='the property "a" occurs twice'):
         convert_message(payload)

@@ -174,7 +174,7 @@ def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
         (
             f'timestamp,a\n{TIME},1\n{TIME},"stopped at\n{TIME},overload\n\n{TIME},pipe of 7"\n',
             {},
-            "row 2 can be one row or several rows, because the first of its 4 lines has a quote that is not closed",
+            "row 2 has 4 lines, of which each may be a row, because the first line has a quote that is not closed",
         ),
         (f'timestamp,"a\n{TIME},1\n{TIME},pipe of 7"\n{TIME},2\n', {}, "the header has a quote that is not closed"),
         ("", {}, "must be a header with the names of the columns"),

@@ -45,7 +45,8 @@ class AsyncAmendments:
             amended: values of the entity after the correction.
             reason_category: one of the categories that :meth:`reason_categories` returns.
             reason_text: reason for the correction in words.
-            changed_fields: names of the changed properties; if omitted, the properties that differ.
+            changed_fields: names of the changed properties; if omitted, those that differ between `original` and
+                `amended`.
 
         Raises:
             InvalidRequestError: the reason category is not allowed, or a required value is missing.
@@ -94,7 +95,8 @@ class AsyncAmendments:
             from_sequence: lowest number of a record in its chain, inclusive.
             to_sequence: highest number of a record in its chain, inclusive.
             limit: maximum number of amendments, at most 1,000; 100 if omitted.
-            offset: number of amendments to skip; appended records change the pages, but not a range of sequences.
+            offset: number of amendments to skip. Records that are appended meanwhile shift such pages, but not the
+                content of a range from `from_sequence` to `to_sequence`.
 
         Raises:
             InvalidRequestError: a value is invalid, for instance a date that does not exist.
@@ -116,7 +118,7 @@ class AsyncAmendments:
         return AuditPage.from_response(await self._transport.request("GET", _ROUTE, params=parameters))
 
     async def pending(self) -> Sequence["Amendment | DamagedRecord"]:
-        """Return the pending amendments of all scopes, oldest first; placeholders replace damaged ones."""
+        """Return the pending amendments of all scopes, oldest first; a placeholder replaces each damaged amendment."""
         found: list[Amendment | DamagedRecord] = []
         cursor: str | None = None
         while True:

@@ -23,8 +23,8 @@ class AsyncDocuments:
         """Yield the documents of the table, page by page.
 
         Args:
-            partition_key: key of the only partition to read, as text, number or boolean like in the documents, or
-                ``oi.NULL_KEY`` for null; all partitions if omitted.
+            partition_key: return only the documents with this partition key: the text, number or boolean in the
+                documents, or ``oi.NULL_KEY`` for null. If omitted, all documents are returned.
             limit: maximum number of documents in one request, at most 1,000.
         """
         partition = build_partition_query_parameters(partition_key)

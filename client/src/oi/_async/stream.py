@@ -37,8 +37,8 @@ async def stream_messages(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    A missed message is lost if it was measured more than a minute before the newest message that was received, except
-    while stored messages are replayed.
+    The stream then continues one minute before the newest message that was received. A missed message that was
+    measured earlier is lost, except while stored messages are still replayed.
 
     Args:
         transport: sends the requests.
@@ -85,22 +85,25 @@ async def stream_messages(
 
 
 def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
-    """Return the proxy for the stream; True lets the WebSocket library choose, which also knows ``WSS_PROXY``."""
+    """Return the argument ``proxy`` of the WebSocket library: the URL of a proxy, or None for no proxy.
+
+    True lets the library choose a proxy; it also reads the variable ``WSS_PROXY``.
+    """
     if not can_use_proxy(url):
         return None
     return True if {"ws", "wss"} & getproxies().keys() else find_proxy_url(url) or True
 
 
 def _raise_unless_temporary(error: ApiError, pause_seconds: float) -> None:
-    """Check that the stream can continue after an error, because the service restarts, fails or is overloaded.
+    """Raise an error unless the stream can continue later, because the service restarts, fails or is overloaded.
 
     Args:
         error: error of a handshake or of the request for a token.
-        pause_seconds: pause after the error in seconds.
+        pause_seconds: seconds until the next attempt; during an outage, this pause grows to half a minute.
 
     Raises:
         UnreachableError: the service was unreachable for half a minute or more.
-        ApiError: the same error, which is not temporary.
+        ApiError: ``error`` itself, because it is not temporary.
     """
     if is_service_unreachable(error):
         if pause_seconds >= _MAX_PAUSE:

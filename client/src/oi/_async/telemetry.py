@@ -174,7 +174,7 @@ class AsyncSpool:
         self._file.remove_refused([each.id for each in refused])
 
     def _try_mark_refused_messages(self, refusal: Refusal, rows: list[SpooledLine]) -> bool:
-        """Mark as refused the messages that the service will never accept; return whether there is one.
+        """Mark as refused the messages that the service will never accept; return whether there is at least one.
 
         If there is none, the service refuses the whole connection, and no message is marked.
 

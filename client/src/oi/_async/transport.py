@@ -133,14 +133,14 @@ class AsyncTransport:
     ) -> httpx.Response:
         """Send a request and return the reply.
 
-        The request is sent again when its ``Retry-After`` has passed:
+        The request is sent again after a pause, or when the ``Retry-After`` of the reply has passed:
 
-        - always, after a 429, and after a 502 or 503 that rules out that the service has made a change;
-        - only if a repetition is safe, after another 502 or 503, or if the connection was lost. It is safe for GET,
-          HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``, which are also repeated while the service still
-          works on an earlier attempt.
+        - always, after a 429, after a 503 whose code shows that nothing was changed, or if no connection was opened;
+        - only if a repetition is safe, after another 503, a 502 of a proxy, or a lost connection. It is safe for GET,
+          HEAD, PUT, DELETE, and requests with an ``Idempotency-Key``.
 
-        If a repeated DELETE without ETag gets 404, the deletion succeeded.
+        A request with an ``Idempotency-Key`` is also sent again while the service still works on an earlier attempt. If
+        a repeated DELETE without ETag gets 404, the deletion counts as successful.
 
         Args:
             method: HTTP method.
@@ -151,12 +151,12 @@ class AsyncTransport:
             headers: further request headers.
             appends: True if a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
                 which the service recognises a repetition.
-            reads: True for a POST that changes no data; it is sent again after each reply 503.
+            reads: True for a POST that changes no data; it is sent again after each 503, and each 502 of a proxy.
             is_slow: True if the service may work for minutes before it replies. If no reply comes in that time, the
                 request is not sent again, because the service would do the work once more.
 
         Raises:
-            UnreachableError: the service cannot be reached, or the change may have been made.
+            UnreachableError: the service cannot be reached, or it is unknown whether it made the change.
             ApiError: the service rejects the request, or fails; `is_outcome_unknown` is True if the change may have
                 been made.
         """
@@ -186,7 +186,9 @@ class AsyncTransport:
 
     @asynccontextmanager
     async def open_signed_link(self, url: str) -> AsyncIterator[httpx.Response]:
-        """Open a signed link to a file, which needs no token, and yield the reply, whose body is read in parts.
+        """Context manager: open a signed link to a file and yield the reply, whose body the caller reads in parts.
+
+        A signed link needs no token.
 
         Raises:
             ApiError: the service rejects the request or cannot be reached.

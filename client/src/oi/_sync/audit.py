@@ -24,7 +24,7 @@ class AuditPage:
 
     Attributes:
         records: records, newest first.
-        has_more: whether further records match the query, which this page does not contain.
+        has_more: True if further records match the query; this page does not contain them.
         target: name of the container whose audit chain was read.
         damaged: RecordIDs of damaged records of the page, at most 100; placeholders replace these records.
     """
@@ -56,7 +56,7 @@ class AuditExport:
 
     Attributes:
         content: bytes of the file.
-        has_more: whether further records match the filters, which the file does not contain.
+        has_more: True if further records match the filters; the file does not contain them.
         damaged: RecordIDs of damaged records of the file, at most 100; placeholders replace these records.
     """
 
@@ -138,7 +138,8 @@ class Audit:
             from_sequence: lowest number of a record in its chain, inclusive.
             to_sequence: highest number of a record in its chain, inclusive.
             limit: maximum number of records, at most 1,000; 100 if omitted.
-            offset: number of records to skip; appended records change the pages, but not a range of sequences.
+            offset: number of records to skip. Records that are appended meanwhile shift such pages, but not the
+                content of a range from `from_sequence` to `to_sequence`.
 
         Raises:
             InvalidRequestError: a value is invalid, for instance a date that does not exist.

@@ -46,7 +46,7 @@ def add_date_options(command: Command) -> Command:
 
 
 def add_page_options(command: Command) -> Command:
-    """Add the command-line options that select records by sequence, and a page, to a command (decorator)."""
+    """Add the command-line options for a range of sequence numbers, and for one page, to a command (decorator)."""
     command = click.option("--offset", type=click.IntRange(0), help="Number of records to skip.")(command)
     command = click.option("--to-sequence", type=int, help="Highest number in the chain, inclusive.")(command)
     return click.option("--from-sequence", type=int, help="Lowest number in the chain, inclusive.")(command)

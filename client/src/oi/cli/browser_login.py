@@ -123,7 +123,8 @@ class _RedirectReceiver:
         try:
             members = self.replies.get(timeout=max_seconds)
         except queue.Empty:
-            raise SignInError(0, "", f"Nobody signed in within {max_seconds:.0f} s. Run the command again.") from None
+            detail = f"The sign-in was not completed within {max_seconds:.0f} s. Run the command again."
+            raise SignInError(0, "", detail) from None
         if "code" not in members:
             error = members.get("error", "")
             detail = members.get("error_description") or error or "The service returned no code."
@@ -140,7 +141,7 @@ class _ResultPage(NamedTuple):
 
 
 def _build_result_page(authorization_reply: Mapping[str, str] | None) -> _ResultPage:
-    """Describe the result of the sign-in for the browser; None for a request that is no authorization reply."""
+    """Describe the result of the sign-in for the browser; ``authorization_reply`` is None for any other request."""
     if authorization_reply is None:
         return _ResultPage(404, "Not found", "This address does not belong to a sign-in that is waiting.")
     if "code" in authorization_reply:

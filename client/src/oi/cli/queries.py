@@ -160,13 +160,13 @@ def _parse_query_parameters(name_value_texts: "Iterable[str]") -> dict[str, str]
     """Return the values of the options ``--parameter``, by name.
 
     Raises:
-        UsageError: an option is not NAME=VALUE, or two options have the same name.
+        UsageError: an option does not have the form NAME=VALUE, or two options have the same name.
     """
     values: dict[str, str] = {}
     for text in name_value_texts:
         name, found, value = text.partition("=")
         if not found or not name:
-            raise click.UsageError(f"{text!r} is not NAME=VALUE.")
+            raise click.UsageError(f"The parameter {text!r} must have the form NAME=VALUE.")
         if name in values:
             raise click.UsageError(f"The parameter {name!r} has several values; pass it once.")
         values[name] = value
@@ -193,7 +193,7 @@ def _print_note_if_truncated(*, is_truncated: bool) -> None:
 @click.option("--if-match", "etag", help="Replace the query only if it still has this ETag.")
 @add_json_option
 def put_query(lookup: str, file: IO[str], etag: str | None, as_json: bool) -> None:
-    """Create or replace a warm query from a JSON file with name, surface and kql: a draft until approved."""
+    """Create or replace a warm query from a JSON file with name, surface and kql; it is a draft until approved."""
     definition = read_json(file)
     with open_workspace() as workspace:
         stored = workspace.queries.put(lookup, definition, etag=etag)

@@ -108,7 +108,7 @@ def replay_csv_files(as_json: bool, **options: Any) -> None:
 
 
 class _RowCounts(TypedDict):
-    """Numbers of rows that were read, accepted by the service, and skipped because they repeat an earlier row."""
+    """Counts of the rows that were read, that the service accepted, and that were skipped as repetitions."""
 
     read: int
     accepted: int

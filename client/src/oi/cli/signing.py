@@ -54,7 +54,7 @@ def send_decision(
     from oi.errors import ApiError  # noqa: PLC0415  only commands that ran need it
 
     if statement is not None and meaning is None:
-        raise click.UsageError("--statement needs --meaning.")
+        raise click.UsageError("--statement is stored with a signature; pass --meaning, too, to sign.")
     with open_workspace() as workspace:
         try:
             return send(workspace)

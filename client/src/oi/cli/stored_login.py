@@ -33,7 +33,7 @@ class Login:
 
 
 def check_service_address(url: str) -> None:
-    """Check the address of a service, before a credential is sent to it.
+    """Check that the address of a service protects a credential: https, or http to this computer.
 
     Raises:
         UsageError: the text is not an https address, or contains a user name; http is allowed only to this computer.

@@ -29,11 +29,11 @@ def fetch_chain(arguments: tuple[str, ...]) -> ExitCode:
 
 
 def _sign_in(stack: ExitStack, url: str | None) -> SignedInService:
-    """Open a workspace, which the stack closes; return its service with a function that returns tokens.
+    """Open a workspace; return the address of its service, and a function that returns tokens for it.
 
     Args:
-        stack: closes the workspace.
-        url: address of the service; if None, that of the login or of the environment variables.
+        stack: closes the workspace at its end.
+        url: address of the service; if None, the address of the stored login or in the environment variables.
 
     Raises:
         FetchError: no address or credential is known.
@@ -58,7 +58,7 @@ def _sign_in(stack: ExitStack, url: str | None) -> SignedInService:
 
 @contextmanager
 def _convert_api_errors_to_fetch_errors() -> Iterator[None]:
-    """Convert an error of the client: the service rejects the credential, or cannot be reached."""
+    """Context manager: if the client raises an ApiError, raise a FetchError with the exit status of the command."""
     from oi import ApiError  # noqa: PLC0415  loads httpx
     from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
 

@@ -31,7 +31,7 @@ async def try_gateway_configuration(
 
     Args:
         settings: configuration of the gateway.
-        max_messages: number of messages to show.
+        max_messages: maximum number of messages to show.
         max_seconds: maximum time in seconds to wait for these messages.
         show: prints one line of text.
 
@@ -116,7 +116,7 @@ class _MessagePrinter:
         """Do nothing, because :attr:`is_full` is never True."""
 
     def accept_delivery(self, delivery: Delivery) -> None:
-        """Show a message as it would be sent, or the reason why it cannot be sent; ignore messages beyond the count."""
+        """Show a message as it would be sent, or why it cannot be sent; ignore messages beyond the maximum number."""
         if self.shown >= self._count:
             return
         self.shown += 1
@@ -131,7 +131,8 @@ class _MessagePrinter:
             if target is None:
                 raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:
-                raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
+                detail = f"The API key is not bound to the connection {target.connection}; use a key for it."
+                raise RejectedError("not_bound", detail)  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now_unix_seconds(), lambda: "new-id")
             message = json.loads(line)
             _check_default_metadata(message)
@@ -153,7 +154,7 @@ class _MessagePrinter:
 def _check_default_metadata(message: Mapping[str, Any]) -> None:
     """Check the ids and the time of a message that the service reads at the default places.
 
-    A running gateway leaves this to the service, because a connection with pointers of its own reads other places.
+    A running gateway leaves this to the service, which reads other places if the connection has its own pointers.
     """
     for name in ("messageId", "deviceId"):
         if name in message and not _is_valid_id(message[name]):
@@ -170,7 +171,7 @@ def _is_valid_id(value: Any) -> bool:
 
 
 class _EmptyMarkStore:
-    """Implementation of the MarkStore port for the test of a configuration: stores no marks of deliveries."""
+    """Implementation of the MarkStore port for the test of a configuration: stores no marks (ids of deliveries)."""
 
     async def read_marks(self) -> Sequence[bytes]:
         """Return an empty sequence, because the test stores no marks of earlier deliveries."""
@@ -181,7 +182,7 @@ class _EmptyMarkStore:
 
     @property
     def acknowledged_position(self) -> int:
-        """Return the same number always, because no marks are stored."""
+        """Always the same position, because no marks are stored."""
         return 0
 
     def forget_marks_up_to(self, position: int) -> None:

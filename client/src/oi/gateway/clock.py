@@ -9,9 +9,9 @@ TOLERATED_SECONDS = 60.0
 
 
 def _read_boot_clock_seconds() -> float:
-    """Return the seconds since the machine was started, with the time during which it was suspended.
+    """Return the seconds since the machine was started, including the time during which it was suspended.
 
-    ``time.monotonic`` omits this time on Linux; it is used on systems without a boot-time clock.
+    ``time.monotonic`` omits that time on Linux; it is used only on systems without another clock for this purpose.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 

@@ -49,7 +49,8 @@ class Intake:
         metrics: counters and gauges to update.
 
     Attributes:
-        acknowledged_mark_id: row id in the spool of the newest marks whose deliveries have been acknowledged.
+        acknowledged_mark_id: row id in the spool of the newest marks (identifiers of deliveries) whose deliveries have
+            all been acknowledged.
     """
 
     def __init__(self, routes: Routes, spool: SpoolThread, clock: ReceiveClock, metrics: Metrics) -> None:

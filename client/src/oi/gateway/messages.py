@@ -130,10 +130,11 @@ def _pop_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
 
 
 def _map_extracted_names_to_pointers(fields: Fields) -> dict[str, str]:
-    """Return the pointer of each value that the gateway extracts, by the service's property name.
+    """Return the JSON pointer of each metadata value that the gateway extracts, by the service's property name.
 
-    The property ``timestamp`` is also extracted if its format is not RFC 3339. If the pointer of another value selects
-    a property with the service's name, this property is extracted, too, because it is removed from the message.
+    The gateway extracts each value for which the route has a pointer. It leaves the others in the message, where the
+    service finds them by their property names, with two exceptions: a ``timestamp`` that is not RFC 3339, because it is
+    converted, and a property that the pointer of another value selects, because that property is removed.
     """
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     selected = {pointer for pointer in pointers.values() if pointer is not None}

@@ -81,7 +81,7 @@ class Batch:
 
     Attributes:
         lookup: short name of the connection.
-        ids: row ids of the blocks that contain the messages.
+        ids: row ids of the blocks that contain the messages; a block is one row with messages stored together.
         messages: total number of messages.
         size: total size of the messages in bytes.
         blocks: NDJSON lines of each block.
@@ -97,7 +97,7 @@ class Batch:
 
     @property
     def lines(self) -> list[bytes]:
-        """Messages as NDJSON lines."""
+        """Messages as NDJSON lines; only a line feed ends a line, as in the service."""
         return _split_into_lines(b"".join(self.blocks))
 
 
@@ -378,7 +378,7 @@ class GatewaySpool:
         return self._delete_blocks_and_count_messages([block_id])
 
     def _store_marks_and_get_id(self, joined_marks: bytes) -> int:
-        """Store joined marks, delete the oldest ones, and return the row id of the new ones."""
+        """Store the marks of some deliveries in one row, delete the oldest rows, and return the new row's id."""
         (mark_id,) = self._database.execute(
             "INSERT INTO mark (mark) VALUES (?) RETURNING id", (joined_marks,)
         ).fetchone()
@@ -408,7 +408,7 @@ def _split_into_lines(text: bytes) -> list[bytes]:
 
 
 def _cut_batch(batch: Batch, max_bytes: int) -> Batch:
-    """Return the first messages of a batch of one block that do not exceed the size; at least one message."""
+    """Shorten a batch of one block to its first messages, as many as fit into ``max_bytes``; at least one."""
     lines = batch.lines
     count, size = 1, len(lines[0])
     while count < len(lines) and size + len(lines[count]) <= max_bytes:

@@ -98,9 +98,9 @@ class Uplink:
         self._clock.record_service_time(reply.headers.get("Date", ""))
 
     async def _stop_using_transport(self, transport: AsyncTransport) -> None:
-        """Stop using a client, so that the next request reads the API key again.
+        """Stop using a transport, so that the next request reads the API key again and opens a new transport.
 
-        Running requests still use the old client; it is closed by the next replacement or by :meth:`close`.
+        Running requests still use the old transport. It is closed when the new one is replaced, or by :meth:`close`.
         """
         if self._transport is transport:
             before, self._retired, self._transport = self._retired, transport, None

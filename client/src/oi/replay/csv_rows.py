@@ -81,16 +81,16 @@ class CsvFile:
                 row_number += 1
                 if len(own_lines) > 1 and self._is_each_line_a_row(names, own_lines):
                     raise FileError(
-                        f"{self.path}: row {row_number} can be one row or several rows, because the first of its "
-                        f"{len(own_lines)} lines has a quote that is not closed in this line; close the quote, or "
-                        "remove the line breaks of the text"
+                        f"{self.path}: row {row_number} has {len(own_lines)} lines, of which each may be a row, "
+                        "because the first line has a quote that is not closed in that line; close the quote, or "
+                        "remove the line breaks from the text"
                     )
                 yield self._parse_row(names, cells, row_number)
 
     def _is_each_line_a_row(self, column_names: Sequence[str], lines: Sequence[str]) -> bool:
-        """Return whether each line of a row over several lines is a row by itself, by the rule of an import.
+        """Return whether each line of a row that spans several lines can be a row by itself.
 
-        In the first line, the quote that it does not close then counts as an ordinary character.
+        An import has the same rule: the quote that the first line does not close counts as an ordinary character.
         """
         # Without the option `strict`, the reader accepts the quote that is open at the end of the line.
         first = next(csv.reader(lines[:1], delimiter=self.delimiter))
@@ -115,15 +115,18 @@ class CsvFile:
         return True
 
     def _has_line_with_time(self, column_name: str) -> bool:
-        """Return whether a column name has a line, other than the first, with several cells and a valid time."""
+        """Return whether a line after the first line of a column name can be a row: several cells, one a valid time.
+
+        A quote that is not closed in the header makes the following rows part of a column name.
+        """
         lines = [line.split(self.delimiter) for line in column_name.replace("\r", "\n").split("\n")[1:]]
         return any(len(cells) > 1 and any(map(self._is_valid_time, cells)) for cells in lines)
 
     def _check_header(self, column_names: Sequence[str]) -> None:
         if any(map(self._has_line_with_time, column_names)):
             raise FileError(
-                f"{self.path}: the header has a quote that is not closed in its line; the other lines of a column name "
-                "must not have a time as a cell, because they may be rows"
+                f"{self.path}: the header has a quote that is not closed in its line, so that a column name contains "
+                "lines with a time, which may be rows; close the quote, or remove the line breaks from the column name"
             )
         if len(set(column_names)) < len(column_names):
             raise FileError(f"{self.path}: the header contains two columns of the same name")
@@ -231,7 +234,7 @@ class CsvRow:
 
 
 class _LineRecorder(Iterator[str]):
-    """Iterator of the lines of a text that records the lines which its user has read."""
+    """Iterator of the lines of a text; it records the lines that were read, so that the lines of a row are known."""
 
     def __init__(self, text: Iterable[str]) -> None:
         self._text = iter(text)
@@ -327,7 +330,7 @@ def _utc_from_local_time(local: datetime, zone: tzinfo) -> datetime:
             return first
         is_repeated = abs(first - second) < timedelta(days=1) and first.astimezone(zone).replace(tzinfo=None) == local
     except OverflowError:
-        raise ValueError("it is outside the years 1 to 9999") from None
+        raise ValueError("the time in UTC is outside the years 1 to 9999") from None
     rule = (
         "occurs twice, because clocks were set back" if is_repeated else "is skipped, because clocks were set forward"
     )

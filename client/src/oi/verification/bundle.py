@@ -78,7 +78,7 @@ class _VerifierKeys:
 
     @property
     def faultless_outcome(self) -> str:
-        """Description of a chain without fault: keys in the bundle cannot prove that it is sound."""
+        """Result of a chain without fault: ``sound``, or a weaker one if the keys are only from the bundle itself."""
         return "agrees with itself" if self.are_from_bundle else "sound"
 
     def describe_signing_keys(self, opened_checkpoint: OpenedCheckpoint | None) -> str:

@@ -78,7 +78,8 @@ def verify_receipts_and_describe_unknown_key(
 
     expected = {str(record["RecordID"]): str(record["Hash"]) for record in records}
     for record_id in sorted(expected.keys() ^ receipts_by_record_id.keys()):
-        raise BrokenError(record_id, "the receipt is missing" if record_id in expected else "the record is missing")
+        fault = "no receipt for this record" if record_id in expected else "a receipt, but not the record for it"
+        raise BrokenError(record_id, f"the bundle contains {fault}")
     if checkpoint is None:
         raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
     doubt = ""

@@ -81,8 +81,8 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
 
     Args:
         arguments: arguments of the command line.
-        sign_in: returns address and tokens of a service; used by ``fetch`` if its arguments or the environment lack
-            one of both.
+        sign_in: returns the address of a service and a function that returns tokens. ``fetch`` calls it if its
+            arguments lack the address, or the environment the token; if it is None, both must be set.
     """
     try:
         if arguments[:1] == ["fetch"]:
@@ -104,7 +104,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
 
 
 def _check_chain_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Exit with 2 if the options select no possible chain; any export would look like a broken chain with them."""
+    """Exit with 2 if no chain can have these options; with them, every export would look like a broken chain."""
     for name in ("workspace", "target"):
         if getattr(options, name) is None:
             parser.error(f"--{name} is required, except for a bundle")

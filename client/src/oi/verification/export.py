@@ -170,7 +170,7 @@ def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Pr
 
 
 def _find_broken_record_id(records: Sequence[Mapping[str, Any]], fault_index: int, progress: _Progress) -> str:
-    """Return the RecordID of the first invalid or missing record of an export; ``fault_index`` is that of a fault.
+    """Return the RecordID of the first invalid or missing record; ``records[fault_index]`` failed the verification.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
     it is the RecordID in the invalid record.

@@ -189,7 +189,7 @@ class _RecordDigests:
         self.leaves.append(bytes.fromhex(str(stored)) if is_hash else None)
 
     def matches_checkpoint(self, checkpoint: _Checkpoint) -> bool:
-        """Return whether a checkpoint was made for the first records: as many as it covers, with its Merkle root."""
+        """Return whether the first n records have the Merkle root of a checkpoint, which covers n records."""
         covered = self.leaves[: checkpoint.size]
         leaves = [leaf for leaf in covered if leaf is not None]
         if len(leaves) < checkpoint.size:
@@ -222,9 +222,9 @@ def download_chain_and_checkpoint(
         output_path: path of the export, which is created when the download is complete.
 
     Raises:
-        FetchError: the service rejects the request, cannot be reached or returns something else than records, the
-            token has invalid characters, or the address is not an https address without a user name; http is allowed
-            only to this computer.
+        FetchError: the service rejects the request, cannot be reached or returns something else than records; the
+            token has invalid characters; or the address contains a user name, or is neither https nor http to this
+            computer.
     """
     try:
         check_address_protects_credentials(url)
@@ -329,8 +329,8 @@ def _fetch_checkpoint(url: str, get_token: GetToken, chain_parameters: dict[str,
 def _save_checkpoint_and_describe_result(fetched: _FetchedCheckpoint, path: Path) -> str:
     """Write a checkpoint to a file, and return a message for the user.
 
-    Write nothing if the file already contains a checkpoint of more records, or one of equal size with a signature that
-    the new checkpoint lacks, or if the service has no checkpoint.
+    Write nothing if the service has no checkpoint, if the checkpoint in the file covers more records, or if it covers
+    as many records and has a signature that the new one lacks.
 
     Args:
         fetched: checkpoint of the service, which must agree with the one in the file.
@@ -495,7 +495,7 @@ def _build_opener(scheme: str, proxy: str | None) -> urllib.request.OpenerDirect
 def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
     """Build the error for an error reply of the service, or of a proxy in front of it.
 
-    The errors of the service have codes.
+    A reply 502, 503 or 504 without an error code is from a proxy, so the service counts as unreachable.
     """
     problem = _read_problem_document_or_empty(error)
     detail = problem.get("detail")

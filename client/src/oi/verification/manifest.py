@@ -66,7 +66,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
             raise BrokenError(MANIFEST, f"the property `{name}` of the manifest has an invalid value")
     for number, entry in enumerate(manifest["chains"], start=1):
         if not _is_valid_chain_entry(entry, number):
-            raise BrokenError(MANIFEST, f"entry {number} of the manifest's property `chains` is invalid")
+            raise BrokenError(MANIFEST, f"entry {number} of `chains` has a missing, unknown or invalid property")
         if not entry["complete"] and not any(filters.values()):
             raise BrokenError(
                 MANIFEST,

@@ -66,7 +66,7 @@ class VerifierKey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of ``spki`` as hexadecimal digits; unlike the short id, no other key can be made to have it."""
+        """SHA-256 of ``spki`` as hexadecimal digits; a forged key can have the same short id, but not this digest."""
         return hashlib.sha256(self.spki).hexdigest()
 
     def parse_public_key(self) -> ec.EllipticCurvePublicKey:
@@ -194,7 +194,7 @@ class _NoteSignature:
     signature: bytes
 
     def has_key_and_name(self, key: VerifierKey, key_name: str) -> bool:
-        """Return whether the signature states the id of ``key`` and this name; the key must have the name, or none."""
+        """Return whether the signature states this name and the id of ``key``; False if the key has another name."""
         return self.key_id == key.key_id and self.key_name == key_name and key.name in ("", key_name)
 
 

@@ -139,4 +139,7 @@ async def assert_rejected(target: AttackTarget, token: str) -> None:
     with pytest.raises(WorkspaceError) as caught:
         await target.verify(token)
     assert caught.value.kind is Kind.UNAUTHENTICATED, caught.value
-    assert caught.value.detail in {"The token is not valid.", "The token has expired."}
+    assert caught.value.detail in {
+        "The token is not valid; request a new one.",
+        "The token has expired; request a new one.",
+    }

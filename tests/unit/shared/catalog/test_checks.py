@@ -58,7 +58,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "kql: |\n      Telemetry | count; // ;.x\n        .set T <| print 1",
             "21:10: warmQueries[0].kql: control commands are not supported; send a query (line 2, column 3 of",
         ),
-        ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: is empty"),
+        ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: must not be empty"),
         ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: must be text of"),
         ("type: datetime", "type: datetime, default: 2026-01-01", "parameters[1].default: "),
         ("type: datetime", "type: long, default: 1.5", "parameters[1].default: must be a 64-bit whole number"),

@@ -124,7 +124,7 @@ def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
     assert is_canonical_json(encode_canonical_object({"state": value}))
     with pytest.raises(WorkspaceError) as caught:
         encode_canonical_object({"state": [value]})
-    assert "is nested deeper than 128 levels" in str(caught.value.members["errors"])
+    assert "must not be nested deeper than 128 levels" in str(caught.value.members["errors"])
     assert not is_canonical_json(rfc8785.dumps({"state": [value]}))
 
 

@@ -32,7 +32,7 @@ class Receiver(Protocol):
 
 
 class MarkStore(Protocol):
-    """Port that stores marks, by which a source recognises repeated deliveries of messages that are already stored."""
+    """Port that stores marks: bytes by which a source recognises a repeated delivery of a message already stored."""
 
     async def read_marks(self) -> Sequence[bytes]:
         """Return the marks of the newest deliveries, oldest first.
@@ -48,18 +48,20 @@ class MarkStore(Protocol):
 
     @property
     def acknowledged_position(self) -> int:
-        """Number that grows with each stored group of marks whose deliveries have all been acknowledged."""
+        """Position of the newest stored marks whose deliveries have been acknowledged; it grows with later marks.
+
+        A source passes it to :meth:`forget_marks_up_to` when the broker cannot repeat these deliveries any more.
+        """
 
     def forget_marks_up_to(self, position: int) -> None:
-        """Delete the marks up to a value of :attr:`acknowledged_position` soon, without waiting for the result.
+        """Delete the marks up to an earlier :attr:`acknowledged_position` soon; do not wait for the result.
 
-        A source calls this when their deliveries are not repeated any more. A later delivery with the same mark is then
-        a new message.
+        After that, a delivery with one of these marks is a new message and not a repetition.
         """
 
 
 class SubscriptionStore(Protocol):
-    """Port that stores the subscriptions of a source, so that it can end those that a change of settings removes."""
+    """Port that stores the subscriptions of a source, which ends those that are no longer configured."""
 
     async def read_filters(self, client_id: str) -> Sequence[str]:
         """Return the filters to which a client may be subscribed."""

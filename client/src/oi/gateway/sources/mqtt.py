@@ -71,7 +71,7 @@ class MqttSource:
             connection.close()
 
     async def _subscribe(self, connection: MqttConnection) -> None:
-        """Subscribe to the filters, and end the other subscriptions that a session of earlier settings can have."""
+        """Subscribe to the configured filters; then end the session's subscriptions that are no longer configured."""
         wanted = [self._settings.build_subscription_filter(each) for each in self._context.filters]
         store, client_id = self._context.subscriptions, self._settings.client_id
         if store is None:

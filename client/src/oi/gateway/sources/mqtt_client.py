@@ -39,7 +39,7 @@ class Publication:
 
 
 class MqttClient(Client):
-    """MQTT client that passes messages to the function ``on_publication``, and calls ``on_ping_reply`` after a ping."""
+    """MQTT client that passes messages to ``on_publication``, and calls ``on_ping_reply`` when a ping is answered."""
 
     on_publication: Callable[[Publication], None]
     on_ping_reply: Callable[[], None]

@@ -87,7 +87,7 @@ class MqttConnection:
         self._redeliveries = redeliveries
 
     async def subscribe(self, filters: Sequence[str]) -> None:
-        """Subscribe to filters, written as the broker expects them.
+        """Subscribe to topic filters, in the form that :meth:`MqttSettings.build_subscription_filter` returns.
 
         Raises:
             BrokerError: the broker rejects one of the filters.
@@ -313,7 +313,7 @@ class MqttConnection:
             packet = client._in_packet["packet"]  # noqa: SLF001
             reason = packet[0] if packet else 0
             error = BrokerError(
-                f"The broker {self._settings.broker_address} closed the connection: reason {reason:#04x}."
+                f"The broker {self._settings.broker_address} closed the connection with reason code {reason:#04x}."
             )
             if reason == _SESSION_TAKEN_OVER:
                 error = TakenOverError(

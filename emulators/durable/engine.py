@@ -95,7 +95,7 @@ class DurableEngine:
         """Start ready orchestrators and activities, within the limits; return the due time of the next timer."""
         at = self._clock.now()
         try:
-            await self._start_turns(at)
+            await self._start_due_turns(at)
             await self._start_activities()
             return await self._store.find_next_due_time(at)
         except sqlite3.Error:
@@ -103,11 +103,11 @@ class DurableEngine:
             await self._stopping.wait_until_set(_RETRY_SECONDS)
             return at
 
-    async def _start_turns(self, at: datetime) -> None:
+    async def _start_due_turns(self, now: datetime) -> None:
         free = self._settings.max_orchestrators - len(self._running_turns)
         if free <= 0:
             return
-        ready = await self._store.list_ready_instance_ids(at, self._settings.max_orchestrators)
+        ready = await self._store.list_ready_instance_ids(now, self._settings.max_orchestrators)
         for instance_id in [instance_id for instance_id in ready if instance_id not in self._running_turns][:free]:
             task = asyncio.create_task(self._run_turns(instance_id))
             self._running_turns[instance_id] = task

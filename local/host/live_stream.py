@@ -26,7 +26,7 @@ from local.host.triggers import TABLE_GROUP
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host_header
-from shared.auth.principals import bind_acting_member
+from shared.auth.principals import use_acting_member
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
@@ -97,7 +97,7 @@ class ReplayPrelude:
             connection.close(BROKEN, TOO_MANY_REPLAYS)
             return
         async with self._scheduler.occupy_slot(member_id):
-            with bind_acting_member(member_id):
+            with use_acting_member(member_id):
                 await self._replay_events(connection, filters, since)
 
     async def _replay_events(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:

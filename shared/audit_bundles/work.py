@@ -260,7 +260,7 @@ class BundleRunner:
                     to_chain_key(each),
                     build_filters(bundle),
                     number,
-                    watch.check_job_and_disk,
+                    watch.raise_if_job_ended_or_disk_full,
                     with_receipts=bundle.receipts,
                 )
                 entries.append(await section.write_files_and_build_manifest_entry(file))
@@ -317,7 +317,7 @@ class _JobWatch:
         self._runtime = runtime
         self._checked_at = 0.0
 
-    async def check_job_and_disk(self) -> None:
+    async def raise_if_job_ended_or_disk_full(self) -> None:
         """Check, at most twice a second, that the job has not ended and that the disk has free space.
 
         Raises:

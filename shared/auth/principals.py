@@ -137,7 +137,7 @@ acting_member: ContextVar[str] = ContextVar("acting_member", default="")
 
 
 @contextmanager
-def bind_acting_member(member_id: str) -> Iterator[None]:
+def use_acting_member(member_id: str) -> Iterator[None]:
     """Context manager: set a team member as the acting member for the block; query limits apply to the acting member.
 
     Args:

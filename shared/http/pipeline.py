@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, bind_acting_member, build_unauthenticated_error
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error, use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.http import size_limits
 from shared.http.cors import Cors
@@ -152,7 +152,7 @@ class RequestPipeline:
                 caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
-                with bind_acting_member(caller.member_id):
+                with use_acting_member(caller.member_id):
                     reply = await self._handle_request_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")

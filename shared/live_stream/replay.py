@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
-from shared.auth.principals import bind_acting_member
+from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
@@ -246,7 +246,7 @@ class CatchUp:
             return TOO_MANY_REPLAYS
         try:
             async with asyncio.timeout(self._seconds):
-                with bind_acting_member(member_id):
+                with use_acting_member(member_id):
                     await self._replay_impulses(connection_id, member_id, filters, since)
         except TimeoutError:
             return "The replay takes too long; request a shorter time range."

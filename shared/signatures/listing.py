@@ -129,7 +129,7 @@ class SignatureList:
                 return False
         if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
             # A write in each run would cost more than comparing a few chains again.
-            await self._index.save_index_end_time(format_rfc3339(started))
+            await self._index.save_time_indexed_until(format_rfc3339(started))
         return True
 
     async def _try_index_chain(self, chain: ChainKey, tip: Tip, deadline_seconds: float) -> bool:

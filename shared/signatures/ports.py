@@ -118,7 +118,7 @@ class SignatureIndex(Protocol):
         """Return the time up to which the signatures of all chains are indexed; empty before the first complete run."""
         ...
 
-    async def save_index_end_time(self, time: RecordTime) -> None:
+    async def save_time_indexed_until(self, time: RecordTime) -> None:
         """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 

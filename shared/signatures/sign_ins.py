@@ -92,7 +92,7 @@ class SignInRegistry:
         self._is_appended = is_appended
         self._runtime = runtime
 
-    async def claim_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
+    async def use_sign_in_once(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
         Args:

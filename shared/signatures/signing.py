@@ -232,7 +232,7 @@ class Signing:
             raise WorkspaceError(Kind.FORBIDDEN, "SIGNATURE_NOT_PERSONAL", detail)
         if request.is_single_use:
             name = build_sign_in_name(principal.member_id, sign_in.sign_in_id, auth_time)
-            await self._sign_ins.claim_sign_in(name, append_id, chain)
+            await self._sign_ins.use_sign_in_once(name, append_id, chain)
         return auth_time
 
     async def _release_sign_in(self, sign_in_name: str, append_id: str) -> None:

@@ -138,8 +138,8 @@ async def test_the_progress_of_the_signature_index_never_decreases(stores: Store
     await index.add_signatures(CHAIN, [], IndexProgress(5, "h5"))
     assert await index.read_progress(CHAIN) == IndexProgress(7, "h7")
     assert await index.read_progress(OTHER) == IndexProgress()
-    await index.save_index_end_time("2026-03-01T12:00:00.000000Z")
-    await index.save_index_end_time("2026-02-01T12:00:00.000000Z")
+    await index.save_time_indexed_until("2026-03-01T12:00:00.000000Z")
+    await index.save_time_indexed_until("2026-02-01T12:00:00.000000Z")
     assert await index.read_index_end_time() == "2026-03-01T12:00:00.000000Z"
 
 

@@ -56,7 +56,7 @@ def _install_name_lists_and_named_arguments() -> None:
     replace_attribute(lower, "_lower_named", _patch_named_expressions_for_name_lists)
     replace_attribute(lower, "_lower_operator", _patch_operators_for_name_lists)
     replace_attribute(lower, "_lower_source", _patch_print_for_name_lists)
-    replace_attribute(lower, "_lower_function_call", _patch_calls_for_named_arguments)
+    replace_attribute(lower, "_lower_function_call", _wrap_call_parser_to_accept_named_arguments)
 
 
 def _patch_named_expressions_for_name_lists(
@@ -120,7 +120,7 @@ def _reject_name_lists(expressions: tuple[ir.NamedExpr, ...], node: ParseNode) -
         )
 
 
-def _patch_calls_for_named_arguments(
+def _wrap_call_parser_to_accept_named_arguments(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
     def convert_function_call(node: ParseNode) -> ir.Expr:

@@ -172,7 +172,7 @@ _NUMBERS = frozenset({"int", "long", "real", "decimal"})
 _UNORDERED = frozenset({"string", "dynamic", "guid"})
 
 
-def _install_comparison_checks() -> None:
+def _make_translator_check_compared_types() -> None:
     """Make the translator library check the operand types of comparisons and the key types of joins."""
     replace_attribute(translate, "render_expr", _patch_comparisons_to_check_types)
     replace_attribute(translate, "render_in_list", _patch_in_lists_to_check_types)
@@ -484,5 +484,5 @@ def install_into_translator() -> None:
     replace_attribute(lower, "_lower_expr", _patch_expressions_for_decimal_literals)
     replace_attribute(translate, "render_expr", _patch_arithmetic_for_decimals)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring_for_decimals)
-    _install_comparison_checks()
+    _make_translator_check_compared_types()
     _install_arithmetic()

@@ -277,7 +277,7 @@ _MOST_ESTIMATED_SETS = 6
 """Maximum number of sets whose intersections are estimated, as the effort doubles with each set."""
 
 
-def _count_values_shared_by_first_sets(hash_sets: list[str | None] | None) -> list[int] | None:
+def _count_values_common_to_first_n_sets(hash_sets: list[str | None] | None) -> list[int] | None:
     """Return, for n from 1 to the number of sets, how many values the first n sets share; None if a set is missing."""
     if hash_sets is None or any(each is None for each in hash_sets):
         return None
@@ -313,7 +313,7 @@ def _estimate_count_of_shared_values(hash_sets: Sequence[str]) -> int:
 
 
 functions: tuple[PythonFunction, ...] = (
-    PythonFunction("kql_intersections", _count_values_shared_by_first_sets, ("VARCHAR[]",), "BIGINT[]"),
+    PythonFunction("kql_intersections", _count_values_common_to_first_n_sets, ("VARCHAR[]",), "BIGINT[]"),
 )
 
 

@@ -98,7 +98,7 @@ class CosmosSignatureIndex:
         item = await self._items.read(_COMPLETE_TO, _INDEX)
         return "" if item is None else str(item["time"])
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_time_indexed_until(self, time: str) -> None:
         def change_item(before: Item | None) -> Item | NoChange:
             if before is not None and before["time"] >= time:
                 return None

@@ -112,7 +112,7 @@ class SqliteSignatureIndex:
         with _convert_sqlite_errors():
             return await self._database.read(select_time)
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_time_indexed_until(self, time: str) -> None:
         sql = "INSERT INTO listed_until VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET time = max(time, excluded.time)"
         with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (time,)))

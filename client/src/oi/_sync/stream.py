@@ -94,19 +94,19 @@ def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
     return True if {"ws", "wss"} & getproxies().keys() else find_proxy_url(url) or True
 
 
-def _raise_unless_temporary(error: ApiError, pause_seconds: float) -> None:
+def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
     """Raise an error unless the stream can continue later, because the service restarts, fails or is overloaded.
 
     Args:
         error: error of a handshake or of the request for a token.
-        pause_seconds: seconds until the next attempt; during an outage, this pause grows to half a minute.
+        next_pause_seconds: seconds until the next attempt; during an outage, this pause grows to half a minute.
 
     Raises:
         UnreachableError: the service was unreachable for half a minute or more.
         ApiError: ``error`` itself, because it is not temporary.
     """
     if is_service_unreachable(error):
-        if pause_seconds >= _MAX_PAUSE:
+        if next_pause_seconds >= _MAX_PAUSE:
             raise UnreachableError(str(error)) from None
     elif not isinstance(error, (ServerError, TooManyRequestsError)):
         raise error from None

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.auth.principals import bind_acting_member
+from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.warm_queries.fair_engine import RESPONSE_SECONDS, FairEngine
 from shared.warm_queries.ports import EngineQuery, EngineResult
@@ -39,7 +39,7 @@ class GatedEngine:
 
 def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
     """Start a query in a request of the given member; by default, the text of the query is the member's id."""
-    with bind_acting_member(member):
+    with use_acting_member(member):
         query = replace(QUERY, text=text or member, timeout_seconds=seconds)
         return asyncio.create_task(fair.execute(query))
 

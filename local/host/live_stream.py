@@ -33,7 +33,13 @@ from shared.errors import WorkspaceError
 from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import TOO_MANY_REPLAYS, IngestionProgress, Replay, create_replay_scheduler
+from shared.live_stream.replay import (
+    MAX_SECONDS,
+    TOO_MANY_REPLAYS,
+    IngestionProgress,
+    Replay,
+    create_replay_scheduler,
+)
 from shared.live_stream.service import MOVED_HEADER, Listener
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import add_to_level_metric
@@ -91,12 +97,18 @@ class ReplayPrelude:
     async def _replay_or_close_connection(
         self, connection: ClientConnection, filters: StreamFilters, since: datetime
     ) -> None:
-        """Replay events when it is the member's turn; close the connection if too many of the member's replays wait."""
+        """Replay events when it is the member's turn; close the connection if this takes too long or too many wait."""
         member_id = Listener.from_user_id(connection.user_id or "").member_id
         if not self._scheduler.has_room(member_id):
             connection.close(BROKEN, TOO_MANY_REPLAYS)
             return
-        async with self._scheduler.occupy_slot(member_id):
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(MAX_SECONDS):
+                    await stack.enter_async_context(self._scheduler.occupy_slot(member_id))
+            except TimeoutError:
+                connection.close(BROKEN, TOO_MANY_REPLAYS)
+                return
             with use_acting_member(member_id):
                 await self._replay_events(connection, filters, since)
 

@@ -152,16 +152,16 @@ class GraphQLRequest:
         Raises:
             GraphQLError: the items of all such lists in this request have too many fields.
         """
-        node = info.field_nodes[0]
-        if id(node) not in self._fields_of_item:
-            self._fields_of_item[id(node)] = count_fields_of_item(info.field_nodes, info.operation, info.fragments)
-        self.own_list_fields += length * self._fields_of_item[id(node)]
+        key = tuple(map(id, info.field_nodes))
+        if key not in self._fields_of_item:
+            self._fields_of_item[key] = count_fields_of_item(info.field_nodes, info.operation, info.fragments)
+        self.own_list_fields += length * self._fields_of_item[key]
         if self.has_too_many_fields:
             raise build_too_many_fields_error()
 
     @cached_property
-    def _fields_of_item(self) -> dict[int, int]:
-        """Number of fields of one item in each counted list, by the Python ``id`` of the list's syntax node."""
+    def _fields_of_item(self) -> dict[tuple[int, ...], int]:
+        """Number of fields of one item in each counted list, by the Python ``id`` of the list's syntax nodes."""
         return {}
 
     def find_query_by_name_or_lookup(self, name_or_lookup: str) -> CatalogEntry[WarmQuery] | None:

@@ -1,6 +1,7 @@
 """Execution of GraphQL requests: parsing, limits, resolvers and errors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from inspect import isawaitable
@@ -24,6 +25,7 @@ from graphql import (
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
 from shared.graphql_api.limits import estimate_result_fields, find_exceeded_limit_message, is_introspection
@@ -36,7 +38,7 @@ from shared.graphql_api.request import (
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.interpreter import LARGE_VALUES, pause_garbage_collection
 from shared.observability import logs
-from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime, run_in_pool
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns
@@ -45,6 +47,10 @@ from shared.warm_queries.service import WarmQueries
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.graphql")
 _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 """Names of fields that need the connections' message statistics."""
+_LONG_EXECUTIONS: Final = 1
+"""Number of long results that are computed at once; each takes the interpreter from the event loop in turn."""
+_LONG_EXECUTIONS_PER_PRINCIPAL: Final = 4
+"""Maximum number of long results of one principal that are computed or wait."""
 _MAX_FIELDS_IN_EVENT_LOOP: Final = 2_000
 """Maximum number of fields in a result for which an operation is executed in the event loop.
 
@@ -95,6 +101,7 @@ class GraphQLService:
         self._warm_queries = warm_queries
         self._columns = columns
         self._runtime = runtime
+        self._long_executions = FairScheduler(_LONG_EXECUTIONS, _LONG_EXECUTIONS_PER_PRINCIPAL)
 
     async def run(
         self,
@@ -187,13 +194,29 @@ class GraphQLService:
     async def _execute_in_thread(
         self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
     ) -> ExecutionResult:
-        """Execute a query in a worker thread; if result columns are missing, load them and execute it once more."""
+        """Execute a query in a worker thread; if result columns are missing, load them and execute it once more.
+
+        Raises:
+            WorkspaceError: THROTTLED if too many long results of the principal are computed or wait.
+        """
+        member_id = context.principal.member_id
+        if not self._long_executions.has_room(member_id):
+            detail = (
+                f"A principal can have {_LONG_EXECUTIONS_PER_PRINCIPAL} long GraphQL requests at once; retry later."
+            )
+            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5)
+        async with self._long_executions.occupy_slot(member_id):
+            return await self._execute_until_columns_are_loaded(start, context)
+
+    async def _execute_until_columns_are_loaded(
+        self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
+    ) -> ExecutionResult:
         context.prefetched = PrefetchedColumns()
         while True:
             context.start_again()
             # A collection would examine all values of the result, during which the event loop would wait.
             with pause_garbage_collection(LARGE_VALUES):
-                result = await self._runtime.run_in_thread_if_large(LARGE, start)
+                result = await run_in_pool(self._long_execution_pool, start)
             assert isinstance(result, ExecutionResult)  # noqa: S101  with prefetched columns no resolver is asynchronous
             if context.has_too_many_fields or not await context.prefetched.load_missing(context.columns):
                 return result
@@ -221,6 +244,11 @@ class GraphQLService:
     def schema(self) -> GraphQLSchema:
         """Executable GraphQL schema: the schema file with its resolvers."""
         return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
+
+    @cached_property
+    def _long_execution_pool(self) -> Executor:
+        # The threads for large texts process telemetry, too, which must not wait for results of a second.
+        return self._runtime.open_pool(_LONG_EXECUTIONS, "long GraphQL results")
 
     @cached_property
     def _documents(self) -> DocumentCache:

@@ -150,7 +150,7 @@ class AuditOverview:
                 store does not respond.
         """
         if amendment_filters.status is AmendmentState.PENDING:
-            await self._ensure_complete_counts()
+            await self._ensure_complete_count(chain)
         return await query_amendments(
             self._store, self._index, chain, amendment_filters, limit=limit, offset=offset, runtime=self._runtime
         )
@@ -176,6 +176,21 @@ class AuditOverview:
             await self._drop_decided_entries(entries)
             after = entries[-1].place
         return len(counted)
+
+    async def _ensure_complete_count(self, chain: ChainKey) -> None:
+        """Count the records of a chain if an earlier version wrote them; other chains are counted only if necessary.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``, as :meth:`_ensure_complete_counts`.
+        """
+        if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
+            return
+        incomplete = await self._index.list_chains_with_incomplete_counts(_CHAINS_AT_ONCE)
+        if chain in incomplete:
+            await self._index.complete_record_count(chain)
+        elif len(incomplete) == _CHAINS_AT_ONCE:
+            # This chain can be one of those that are not listed.
+            await self._ensure_complete_counts()
 
     async def _ensure_complete_counts(self) -> None:
         """Count the records of chains that an earlier version wrote, so that the index has their pending amendments.

@@ -1,8 +1,8 @@
 """Cancellation of queries whose client has disconnected.
 
 Only the local host can detect that a client has disconnected. The Azure Functions host does not tell its workers.
-The local host watches the connection of every request, but only a query can be cancelled. This module is not in
-``shared.http``, because the packages of domains import nothing from there.
+The local host watches the connection of every request, but only queries, exports and verifications of audit chains can
+be cancelled. This module is not in ``shared.http``, because the packages of domains import nothing from there.
 """
 
 import asyncio

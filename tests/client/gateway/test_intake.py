@@ -154,7 +154,7 @@ async def test_a_refused_connection_does_not_stop_the_intake_of_others(
 ) -> None:
     """If messages of a connection that the service refuses fill the spool, messages of others are still stored."""
     bench, payload = Bench(tmp_path, max_bytes=2**20), b'{"text":"%s"}' % (b"x" * 200_000)
-    bench.spool.mark_refused("press")
+    bench.spool.set_refused("press", is_refused=True)
     for number in range(12):
         bench.deliver_message(number, payload)
     bench.deliver_message(12, b"{}", "a/lathe")

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from oi.errors import UnreachableError, build_api_error
+from oi.errors import ApiError, UnreachableError, build_api_error
 from oi.gateway import sender as module
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.messages import build_ndjson_line
@@ -188,7 +188,9 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert upstream.stored == {"press": [1, 2]}
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert text in caplog.text
-    assert "2 messages wait in the spool; nothing is lost" in caplog.text
+    assert "2 messages wait in the spool" in caplog.text
+    is_refused = isinstance(error, ApiError) and str(error.code).startswith("CONNECTION_")
+    assert ("nothing is lost" in caplog.text) is not is_refused
 
 
 async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:
@@ -221,6 +223,18 @@ async def test_only_a_refused_connection_makes_room_in_a_full_spool(
     async with run_sender(spool, FakeUpstream(lambda *_: error)) as metrics:
         await wait_for_count(metrics, "failed_requests_total", 2)
     assert spool.spool.reject_refused_connections(2**30) == rejected
+
+
+async def test_during_an_outage_a_connection_refused_before_makes_no_room(
+    spool: SpoolThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the last request of a refused connection failed for another reason, its messages are not rejected."""
+    monkeypatch.setattr("oi.gateway.spool.REFUSED_PART", 2**30)
+    errors: list[Exception] = [build_error(409, "CONNECTION_DISABLED"), UnreachableError("gone")]
+    store_messages(spool, "press", 1, 2)
+    async with run_sender(spool, FakeUpstream(lambda *_: errors.pop(0) if len(errors) > 1 else errors[0])) as metrics:
+        await wait_for_count(metrics, "failed_requests_total", 3)
+    assert spool.spool.reject_refused_connections(2**30) == 0
 
 
 @pytest.mark.parametrize(

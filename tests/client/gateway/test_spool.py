@@ -120,8 +120,8 @@ def test_refused_connections_make_room_in_a_full_spool(tmp_path: Path) -> None:
     for lookup in "bcaaaaaac":
         spool.append_and_count_dropped({lookup: [lookup.encode() + line[1:]]}, [], b"")
     assert spool.reject_refused_connections(200_000) == 0
-    spool.mark_refused("a")
-    spool.mark_refused("b")
+    spool.set_refused("a", is_refused=True)
+    spool.set_refused("b", is_refused=True)
     assert spool.reject_refused_connections(100_000) == 0
     assert spool.reject_refused_connections(200_000) == 1
     [(_, rejected)] = spool.list_newest_rejected(9)
@@ -135,7 +135,7 @@ def test_an_accepted_connection_is_not_refused_any_more(tmp_path: Path) -> None:
     """After the service has accepted a batch of a refused connection, its messages wait as those of others do."""
     spool, line = open_spool(tmp_path), b"x" * 399_999 + b"\n"
     spool.append_and_count_dropped({"a": [line]}, [], b"")
-    spool.mark_refused("a")
+    spool.set_refused("a", is_refused=True)
     spool.remove_batch(read_batch(spool, "a"))
     spool.append_and_count_dropped({"a": [line, line]}, [], b"")
     assert spool.reject_refused_connections(2**20) == 0
@@ -146,7 +146,7 @@ def test_with_drop_oldest_refused_connections_are_not_preferred(tmp_path: Path) 
     """With the policy `dropOldest`, the oldest messages are deleted, whether or not their connection is refused."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     spool.append_and_count_dropped({"a": [b"x" * 999_999 + b"\n"]}, [], b"")
-    spool.mark_refused("a")
+    spool.set_refused("a", is_refused=True)
     assert spool.reject_refused_connections(2**21) == 0
     spool.close()
 
@@ -260,11 +260,12 @@ def test_messages_that_were_deleted_to_make_room_do_not_return(tmp_path: Path, *
 
 
 def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) -> None:
-    """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
+    """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted and counted."""
     spool = open_spool(tmp_path)
     for number in range(10):
         spool.append_and_count_dropped({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
     assert [each.address for _, each in spool.list_newest_rejected(99)] == ["9", "8"]
+    assert spool.deleted_rejected_messages == 8
     spool.close()
 
 

@@ -127,6 +127,7 @@ def _register_spool_gauges(metrics: Metrics, spool: GatewaySpool, max_bytes: int
     metrics.set_gauge_function("waiting_messages", lambda: spool.waiting.messages)
     metrics.set_gauge_function("waiting_bytes", lambda: spool.waiting.bytes)
     metrics.set_gauge_function("rejected_bytes", lambda: spool.rejected_bytes)
+    metrics.set_gauge_function("deleted_rejected_messages", lambda: spool.deleted_rejected_messages)
 
 
 def _log_gateway_start(settings: GatewaySettings, spool: GatewaySpool) -> None:

@@ -20,6 +20,7 @@ _GAUGES = {
     "waiting_bytes": "Size of the messages in the spool.",
     "spool_limit_bytes": "Maximum size of the messages in the spool.",
     "rejected_bytes": "Size of the rejected messages in the spool.",
+    "deleted_rejected_messages": "Rejected messages that were deleted since the start to make room for newer ones.",
     "source_connected": "1 if the source is connected.",
     "spool_blocked": "1 if messages cannot be stored: the spool or the disk is full.",
     "last_sent_timestamp_seconds": "Time at which the service last accepted messages.",

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
+from functools import partial
 from typing import Protocol
 
 from oi.batches import MAX_BYTES, MAX_MESSAGES
@@ -164,6 +165,9 @@ class Sender:
 
     async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after_seconds: float | None) -> None:
         now = time.monotonic()
+        # During an outage, the messages of a connection that was refused before are as valuable as all others.
+        is_refused = refusal.action is Action.HOLD_CONNECTION and refusal.concerns_connection
+        await self._spool.run(partial(self._spool.spool.set_refused, batch.lookup, is_refused=is_refused))
         if refusal.action is Action.REJECT_LINES:
             await self._store_reported_lines_as_rejected(refusal, batch)
         elif refusal.action is Action.SEND_FEWER:
@@ -213,17 +217,17 @@ class Sender:
         _LOG.warning("%s", refusal.text)
 
     async def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
-        if refusal.concerns_connection:
-            await self._spool.run(self._spool.spool.mark_refused, batch.lookup)
-        self._log_error_if_changed(batch.lookup, refusal.text)
+        self._log_error_if_changed(batch.lookup, refusal.text, is_refused=refusal.concerns_connection)
         self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 
-    def _log_error_if_changed(self, error_key: str, text: str) -> None:
+    def _log_error_if_changed(self, error_key: str, text: str, *, is_refused: bool = False) -> None:
         """Log an error, unless it equals the last error with the same key.
 
         The key is the short name of a connection, or empty for an error that concerns all connections.
         """
         if self._reported.get(error_key) != text:
             waiting = self._spool.spool.waiting.messages
-            _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")
+            # Messages of a refused connection can be deleted when the spool is full.
+            promise = "" if is_refused else "; nothing is lost"
+            _LOG.error("%s (%s messages wait in the spool%s)", text, f"{waiting:,}", promise)
         self._reported[error_key] = text

@@ -120,6 +120,7 @@ class GatewaySpool:
     Attributes:
         waiting: number and size of the messages that wait to be sent.
         rejected_bytes: total size of the rejected messages.
+        deleted_rejected_messages: number of rejected messages that were deleted since the start to limit their size.
         last_mark_id: row id of the newest marks of deliveries; 0 if there are none.
 
     Raises:
@@ -132,6 +133,7 @@ class GatewaySpool:
         self._database = _open_spool_database(settings)
         self.waiting = Waiting()
         self.rejected_bytes = 0
+        self.deleted_rejected_messages = 0
         self._bytes_by_lookup: dict[str, int] = {}
         self._refused = set[str]()
         self.last_mark_id: int = self._database.execute("SELECT coalesce(max(id), 0) FROM mark").fetchone()[0]
@@ -213,9 +215,12 @@ class GatewaySpool:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
-    def mark_refused(self, lookup: str) -> None:
-        """Record that the service refuses all messages of a connection, until it accepts a batch of the connection."""
-        self._refused.add(lookup)
+    def set_refused(self, lookup: str, *, is_refused: bool) -> None:
+        """Record whether the service refused the last request of a connection because of the connection itself."""
+        if is_refused:
+            self._refused.add(lookup)
+        else:
+            self._refused.discard(lookup)
 
     def reject_refused_connections(self, needed_bytes: int) -> int:
         """Store messages of refused connections as rejected until ``needed_bytes`` fit into the file.
@@ -399,6 +404,7 @@ class GatewaySpool:
                 "DELETE FROM rejected WHERE id = (SELECT min(id) FROM rejected) RETURNING length(message)"
             ).fetchone()
             self.rejected_bytes -= size
+            self.deleted_rejected_messages += 1
 
 
 def _split_into_lines(text: bytes) -> list[bytes]:

@@ -62,6 +62,32 @@ def open_stream(member: str, number: int = 0) -> ClientConnection:
     return ClientConnection(f"{member}{number}", Pipe(), user_id=user_id, subprotocol=None, roles=())
 
 
+async def test_a_replay_that_waits_too_long_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream whose replay gets no turn within the time limit is closed with a reason."""
+    gate = asyncio.Event()
+
+    async def wait(*_: object) -> None:
+        await gate.wait()
+
+    monkeypatch.setattr(ReplayPrelude, "_replay_events", wait)
+    monkeypatch.setattr("local.host.live_stream.MAX_SECONDS", 0)
+    hub = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72))
+    prelude = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))
+    streams = [open_stream("many", number) for number in range(CONCURRENT_REPLAYS)]
+    replays = [prelude(stream, {"windowSec": ["60"]}) for stream in streams]
+    running, waiting = replays[: CONCURRENT_REPLAYS // 2], replays[CONCURRENT_REPLAYS // 2 :]
+    tasks = [asyncio.create_task(replay) for replay in running if replay is not None]
+    await asyncio.sleep(0)
+    for replay in waiting:
+        assert replay is not None
+        await replay
+    assert [stream.close_reason for stream in streams[len(running) :]] == [TOO_MANY_REPLAYS] * len(waiting)
+    assert not any(stream.close_reason for stream in streams[: len(running)])
+    gate.set()
+    await asyncio.gather(*tasks)
+    await hub.close()
+
+
 async def test_replays_of_a_member_leave_room_for_replays_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Tests of the execution of GraphQL requests."""
 
+import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +17,7 @@ from bench.graphql_list import (
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.graphql_api.service import GraphQLService
+from shared.graphql_api.service import GraphQLResult, GraphQLService
 from shared.runtime import Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.warm_queries.ports import Column
@@ -84,7 +85,7 @@ async def test_a_long_list_is_resolved_in_a_worker_thread() -> None:
     assert (short.body, pools.opened) == ({"data": {"surface": {"id": "s-0"}}}, [])
     long = await service.run(CALLER, '{ surface(id: "s-0") { connections { id } } }', {}, None)
     ids = [each["id"] for each in long.body["data"]["surface"]["connections"]]
-    assert (ids, pools.opened) == ([f"c-{number}" for number in range(3_000)], ["large texts"])
+    assert (ids, pools.opened) == ([f"c-{number}" for number in range(3_000)], ["long GraphQL results"])
 
 
 async def test_nested_lists_above_the_limit_are_rejected() -> None:
@@ -96,6 +97,27 @@ async def test_nested_lists_above_the_limit_are_rejected() -> None:
     assert error["extensions"] == {"code": "VALIDATION_ERROR"}
     assert "more than 200000 fields" in error["message"]
     assert "data" not in answer.body
+
+
+async def test_fields_that_a_second_selection_of_a_fragment_adds_count() -> None:
+    """Fields that one of two selections adds to the list of a fragment count towards the limit."""
+    more = " ".join(f"a{number}: name" for number in range(40))
+    text = (
+        f'{{ a: surface(id: "s-0") {{ ...f }} b: surface(id: "s-0") {{ ...f connections {{ {more} }} }} }} '
+        "fragment f on Surface { connections { id } }"
+    )
+    answer = await build_service_with(build_catalog(5_000, 1), RecordingPools()).run(CALLER, text, {}, None)
+    assert "more than 200000 fields" in answer.body["errors"][0]["message"]
+
+
+async def test_a_principal_has_few_long_requests_at_once() -> None:
+    """A long request of a principal is rejected while four of them run or wait, and those succeed."""
+    service = build_service_with(build_catalog(3_000, 1), RecordingPools())
+    text = '{ surface(id: "s-0") { connections { id } } }'
+    results = await asyncio.gather(*(service.run(CALLER, text, {}, None) for _ in range(5)), return_exceptions=True)
+    rejected = [each for each in results if isinstance(each, WorkspaceError)]
+    assert [each.kind for each in rejected] == [Kind.THROTTLED]
+    assert [each.executed for each in results if isinstance(each, GraphQLResult)] == [True] * 4
 
 
 async def test_columns_of_long_lists_are_loaded_once_and_in_the_event_loop() -> None:

@@ -63,7 +63,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         warnings = [
             *await _list_document_warnings_in_thread(loaded),
-            *await _validate_queries_and_list_warnings(loaded, plan),
+            *await _list_query_errors_as_warnings(loaded, plan),
         ]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
 
@@ -82,7 +82,7 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
         try:
             warnings = [
                 *await _list_document_warnings_in_thread(loaded),
-                *await _validate_queries_or_return_warning(loaded, plan, _APPLY_SECONDS),
+                *await _validate_queries_and_warn_if_incomplete(loaded, plan, _APPLY_SECONDS),
             ]
         except DocumentError as error:
             raise _to_workspace_error(error, DocumentFormat.YAML) from error
@@ -110,7 +110,7 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
         await documents.release(loaded)
 
 
-async def _validate_queries_or_return_warning(
+async def _validate_queries_and_warn_if_incomplete(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Sequence[DocumentWarning]:
     """Validate the changed queries of a workspace document with the engine; begin no validation after ``max_seconds``.
@@ -133,13 +133,13 @@ async def _validate_queries_or_return_warning(
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _validate_queries_and_list_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
+async def _list_query_errors_as_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
     """Return a warning for each changed query that the engine rejects, or one warning if the engine is unavailable.
 
     A PUT of a workspace document with a query that the engine rejects would fail.
     """
     try:
-        return await _validate_queries_or_return_warning(loaded, plan, _PLAN_SECONDS)
+        return await _validate_queries_and_warn_if_incomplete(loaded, plan, _PLAN_SECONDS)
     except DocumentError as error:
         return [
             {
@@ -166,7 +166,7 @@ def _list_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
         return []
     return [
         {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}
-        for problem in loaded.build_located_error(found).problems
+        for problem in loaded.build_error_with_positions(found).problems
     ]
 
 

@@ -57,7 +57,7 @@ def measure_dependency_bytes(package_path: Path) -> Mapping[str, int]:
         owners = {path: owner for owner, paths in _map_dependencies_to_file_paths(archive).items() for path in paths}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
-        total[owners.get(path, _label_file_without_record(path))] += size
+        total[owners.get(path, _get_entry_name_of_file_in_no_dependency(path))] += size
     return total
 
 
@@ -73,7 +73,8 @@ def _map_dependencies_to_file_paths(archive: zipfile.ZipFile) -> dict[str, list[
     return found
 
 
-def _label_file_without_record(path: str) -> str:
+def _get_entry_name_of_file_in_no_dependency(path: str) -> str:
+    """Return the entry of :func:`measure_dependency_bytes` that includes a file which no dependency lists."""
     return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
 
 

@@ -78,7 +78,7 @@ class DurableEngine:
 
         An interrupted activity runs again after the next start of the host.
         """
-        stop = asyncio.create_task(self._wake_on_stop())
+        stop = asyncio.create_task(self._wait_for_stop_and_wake_run_loop())
         try:
             while not self._stopping.is_set():
                 self._wake.clear()
@@ -87,7 +87,7 @@ class DurableEngine:
             stop.cancel()
             await self._cancel_running_tasks()
 
-    async def _wake_on_stop(self) -> None:
+    async def _wait_for_stop_and_wake_run_loop(self) -> None:
         await self._stopping.wait()
         self._wake.set()
 

@@ -79,9 +79,9 @@ class DurableExtension[F: DurableFunction]:
         self._management = Management(self._store, clock, self._engine.wake)
         self.webhooks = Webhooks(self._management, self._urls, app.function_names, ports.may_manage)
 
-    def build_client_binding_texts(self, function: F) -> dict[str, str]:
+    def build_client_binding_json_by_name(self, function: F) -> dict[str, str]:
         """Return the JSON text for each ``durableClient`` binding of a function, by binding name."""
-        return {name: self._urls.build_client_binding_text(hub) for name, hub in function.clients.items()}
+        return {name: self._urls.build_client_binding_json(hub) for name, hub in function.clients.items()}
 
     async def run(self) -> None:
         """Run orchestrations until the host stops.

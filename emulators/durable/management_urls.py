@@ -55,8 +55,8 @@ class ManagementUrls:
             "resumePostUri": f"{base}/resume?reason={{text}}&{suffix}",
         }
 
-    def build_client_binding_text(self, hub: str | None = None) -> JsonText:
-        """Return the text that a function receives for a ``durableClient`` binding."""
+    def build_client_binding_json(self, hub: str | None = None) -> JsonText:
+        """Return the JSON text that a function receives for a ``durableClient`` binding."""
         start = f"{self.origin}{PREFIX}orchestrators/{{functionName}}[/{{instanceId}}]"
         document: dict[str, Any] = {
             "taskHubName": hub or self.hub,

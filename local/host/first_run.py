@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.backends.embedded import durable_files
-from shared.catalog.document import LoadedDocument, load_located_document
+from shared.catalog.document import LoadedDocument, load_document_with_positions
 from shared.catalog.models import WarmQuery
 from shared.catalog.query_checks import format_kql_error
 from shared.errors import Kind, WorkspaceError
@@ -90,7 +90,7 @@ class QueryChecks:
         """Describe a rejected query for the log: lookup, or position in the workspace document, and the error."""
         if self._loaded is None:
             return f"{query.lookup}: {error_text}"
-        [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), error_text)]).problems
+        [problem] = self._loaded.build_error_with_positions([(("warmQueries", index, "kql"), error_text)]).problems
         return str(problem)
 
     async def _iterate_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[_Rejection]:
@@ -167,7 +167,7 @@ async def _seed_catalog_if_empty(wired: Services, workspace_file: Path) -> Loade
     if await wired.catalog.store.read_version() != 0:
         return None
     text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
-    seeded = load_located_document(text, str(workspace_file))
+    seeded = load_document_with_positions(text, str(workspace_file))
     await wired.provenance.catalog_service.apply(seeded.document, ServiceUser.LOCAL_HOST)
     _SEEDING_LOG.info("seeded the workspace")
     return seeded

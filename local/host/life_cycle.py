@@ -386,7 +386,7 @@ def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> _Unsubscribe
 
     def notify_kusto_process(hub_partitions: Collection[HubPartition]) -> None:
         if any(hub == IMPULSES_HUB for hub, _ in hub_partitions):
-            loop.call_soon_threadsafe(child.notify_of_new_events)
+            loop.call_soon_threadsafe(child.notify_process_of_new_hub_events)
 
     return HUB_SIGNALS.subscribe(hub_file, notify_kusto_process)
 

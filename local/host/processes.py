@@ -210,7 +210,7 @@ class KustoProcess:
             except (StartError, OSError) as error:
                 _LOGGER.error("the query engine (Kusto emulator) was not restarted: %s", error)  # noqa: TRY400  expected
 
-    def notify_of_new_events(self) -> None:
+    def notify_process_of_new_hub_events(self) -> None:
         """Notify the process of new events in the event hub; without this, it finds them up to a second later."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:

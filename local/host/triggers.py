@@ -150,7 +150,9 @@ def create_durable_extension(
 
 def bind_durable_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
     """Return a copy of a function whose inputs contain the values of its Durable Functions client bindings."""
-    values = {name: TypedData(string=text) for name, text in extension.build_client_binding_texts(function).items()}
+    values = {
+        name: TypedData(string=text) for name, text in extension.build_client_binding_json_by_name(function).items()
+    }
     return replace(function, inputs=values) if values else function
 
 

@@ -77,7 +77,8 @@ def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections
                 if device:
                     return TelemetryRoute(sender, connection, device, source)
     raise FeatureMissingError(
-        f"no API key may send a message with an id and an allowed device to {', '.join(connections)}"
+        f"no API key can send a test message to {', '.join(connections)}: each of these connections has no "
+        "`messageIdPointer`, or no key may send to it for a device that it accepts"
     )
 
 

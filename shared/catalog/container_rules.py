@@ -20,7 +20,9 @@ EVIDENCE_REASON: Final = (
 )
 
 
-def is_change_to_evidence_class(stored_container: Mapping[str, Any] | None, requested_class: DataClass | None) -> bool:
+def is_data_class_changed_to_evidence(
+    stored_container: Mapping[str, Any] | None, requested_class: DataClass | None
+) -> bool:
     """Return whether a change gives the data class ``evidence`` to a container that does not have it.
 
     Args:
@@ -32,14 +34,16 @@ def is_change_to_evidence_class(stored_container: Mapping[str, Any] | None, requ
     )
 
 
-def iterate_changes_to_evidence_class(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[DocumentPath]:
+def iterate_data_classes_changed_to_evidence(
+    document: WorkspaceDocument, stored: StoredCatalog
+) -> Iterator[DocumentPath]:
     """Yield the path of each ``dataClass`` that a workspace document would change to ``evidence``."""
     definitions: dict[ItemId, Mapping[str, Any]] = {(item.kind, item.key): item.definition for item in stored.items}
     for index, store in enumerate(document.data_stores):
         for place, database in enumerate(store.databases):
             for number, container in enumerate(database.containers):
                 before = definitions.get((ItemKind.CONTAINER, build_container_key(database.lookup, container.name)))
-                if is_change_to_evidence_class(before, container.data_class):
+                if is_data_class_changed_to_evidence(before, container.data_class):
                     yield "dataStores", index, "databases", place, "containers", number, "dataClass"
 
 

@@ -178,7 +178,7 @@ class LoadedDocument:
     document: WorkspaceDocument
     values: LocatedValues
 
-    def build_located_error(self, violations: Iterable[Violation], error_code: str = "") -> DocumentError:
+    def build_error_with_positions(self, violations: Iterable[Violation], error_code: str = "") -> DocumentError:
         """Build an error, with positions in the text, from rule violations that were found after loading the document.
 
         Args:
@@ -207,12 +207,12 @@ def load_document(text: str, source_name: str) -> WorkspaceDocument:
     """Parse and validate a workspace document in YAML.
 
     Raises:
-        DocumentError: the same errors as :func:`load_located_document`.
+        DocumentError: the same errors as :func:`load_document_with_positions`.
     """
-    return load_located_document(text, source_name).document
+    return load_document_with_positions(text, source_name).document
 
 
-def load_located_document(
+def load_document_with_positions(
     text: str,
     source_name: str,
     text_format: DocumentFormat = DocumentFormat.YAML,

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller
-from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_changes_to_evidence_class
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_data_classes_changed_to_evidence
 from shared.catalog.diff import CatalogPlan
-from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
+from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_document_with_positions
 from shared.catalog.document_plans import (
     DocumentPlan,
     check_if_match_has_plan_tag,
@@ -130,7 +130,7 @@ class DocumentService:
 def _load_request_document(body: bytes, text_format: DocumentFormat, stored: StoredCatalog) -> LoadedDocument:
     text, settings = decode_document(body, SOURCE), _get_stored_settings(stored)
     defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
-    loaded = load_located_document(text, SOURCE, text_format, checks_new_items=False, defaults=defaults)
+    loaded = load_document_with_positions(text, SOURCE, text_format, checks_new_items=False, defaults=defaults)
     try:
         _check_values_fixed_over_https(loaded, settings, stored)
     except DocumentError:
@@ -146,11 +146,13 @@ def _check_values_fixed_over_https(loaded: LoadedDocument, settings: WorkspaceSe
     that has another class.
     """
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
-        raise loaded.build_located_error(errors)
+        raise loaded.build_error_with_positions(errors)
     if reserved := find_reserved_ids_of_new_members(loaded.document, stored):
-        raise loaded.build_located_error(reserved)
-    if evidence := [(path, EVIDENCE_REASON) for path in iterate_changes_to_evidence_class(loaded.document, stored)]:
-        raise loaded.build_located_error(evidence, DATA_CLASS_REFUSED)
+        raise loaded.build_error_with_positions(reserved)
+    if evidence := [
+        (path, EVIDENCE_REASON) for path in iterate_data_classes_changed_to_evidence(loaded.document, stored)
+    ]:
+        raise loaded.build_error_with_positions(evidence, DATA_CLASS_REFUSED)
 
 
 def _get_stored_settings(stored: StoredCatalog) -> WorkspaceSettings:

@@ -100,7 +100,7 @@ class DuplicateFinder:
         return int(count)
 
     def _add_duplicates_within_a_day(self, block_end_microseconds: int) -> None:
-        """Add the duplicates of each id whose messages all arrived within one day to the table: all except the first.
+        """Add to the table the duplicates of each id whose messages all arrived within one day: all except the first.
 
         Rows after the block, which ends at ``block_end_microseconds``, are not added.
         """
@@ -113,10 +113,10 @@ class DuplicateFinder:
         )
 
     def _add_duplicates_beyond_a_day(self, block_end_microseconds: int) -> None:
-        """Add the duplicates of each id whose messages arrived over more than one day to the table.
+        """Add to the table the duplicates of each id whose messages arrived over more than one day.
 
-        Duplicates are the messages within one day after an original. Rows after the block, which ends at
-        ``block_end_microseconds``, are not added.
+        The first message is an original. Messages within a day after it are duplicates; the next message is an original
+        again. Rows after the block, which ends at ``block_end_microseconds``, are not added.
         """
         rows = self._execute_and_fetch_rows(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant names

@@ -82,14 +82,17 @@ def _build_argument_parser() -> argparse.ArgumentParser:
 
 
 async def _run_with_stores(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:
-    from shared.catalog.document import decode_document, load_located_document  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.document import (  # noqa: PLC0415  avoids slow imports for --help
+        decode_document,
+        load_document_with_positions,
+    )
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
         source = str(options.file)
         text = decode_document(options.file.read_bytes(), source)
         # Stored approvals stay valid if their approver can no longer approve, and stored members keep reserved ids.
-        loaded = load_located_document(text, source, checks_new_items=options.verb == "validate")
+        loaded = load_document_with_positions(text, source, checks_new_items=options.verb == "validate")
     except DocumentError as error:
         return _print_document_problems(error)
     _print_warnings(loaded)
@@ -119,7 +122,7 @@ def _print_warnings(loaded: "LoadedDocument") -> None:
     from shared.catalog.checks import iterate_warnings  # noqa: PLC0415  avoids slow imports for --help
 
     if found := list(iterate_warnings(loaded.document)):
-        for problem in loaded.build_located_error(found).problems:
+        for problem in loaded.build_error_with_positions(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
 
@@ -166,7 +169,7 @@ async def _check_new_items(loaded: "LoadedDocument", services: Any) -> None:
     found = find_reserved_ids_of_new_members(loaded.document, catalog)
     found += check_approvers(Sections.from_document(loaded.document), approved)
     if found:
-        raise loaded.build_located_error(found)
+        raise loaded.build_error_with_positions(found)
 
 
 async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:

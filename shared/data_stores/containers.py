@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.auth.principals import Principal
-from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, is_change_to_evidence_class
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, is_data_class_changed_to_evidence
 from shared.catalog.diff import ItemChange
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import ItemKind, build_container_key, to_definition
@@ -237,7 +237,7 @@ def check_data_class_change(
         stored_definition: stored definition of the container; None if it does not exist.
         new_data_class: the requested class; None keeps the class.
     """
-    if is_change_to_evidence_class(stored_definition, new_data_class):
+    if is_data_class_changed_to_evidence(stored_definition, new_data_class):
         faults.add(_build_evidence_class_refused_error())
 
 

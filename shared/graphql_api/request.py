@@ -70,8 +70,8 @@ class GraphQLRequest:
         failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
             enclosing list.
         prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
-        own_list_fields: number of fields of all items that were returned so far in own lists, which are lists that
-            belong to a connection or to a surface (group of connections).
+        own_list_fields: number of fields returned so far in lists that belong to one connection or to one surface
+            (group of connections); ``MAX_OWN_LIST_FIELDS`` limits their number for the whole request.
     """
 
     principal: Principal

@@ -157,7 +157,7 @@ class CsvRecords:
 
     @cached_property
     def _rests_by_line(self) -> "list[_Rest]":
-        """For each line, the rest of a record whose quoted cell is still open at the start of the line.
+        """Rest of the record from each line on, under the assumption that a quoted cell is open where the line starts.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
         which each line is the possible start of a record over many lines.

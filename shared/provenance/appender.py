@@ -308,10 +308,10 @@ class Appender:
     async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
         """End an append whose check raised ``error``: give its caller the stored record or an error.
 
-        The caller gets the stored record if the chain contains the append id by now. An earlier attempt, or the same
-        request in another process, then stored the record, and the check possibly failed because of this record.
-        Otherwise the caller gets ``error``, or an error with unknown outcome if an earlier attempt can still store the
-        record.
+        - If the chain contains the append id, the caller gets the stored record. An earlier attempt, or the same
+          request in another process, has stored it. The check possibly failed because of this record.
+        - Otherwise, if an earlier attempt can still store the record, the caller gets an error with unknown outcome.
+        - Otherwise, the caller gets ``error``.
         """
         stored = await self._store.find(self.chain, LookupField.APPEND_ID, [entry.append_id]) if entry.look_up else ()
         if stored:

@@ -164,7 +164,10 @@ class ChainTrees:
         return incomplete[::-1]
 
     async def _save_tile(self, chain: ChainKey, tile_number: int, subtree_count: int) -> None:
-        """Store one tile: the roots of those of a chain's first ``subtree_count`` subtrees that belong to the tile."""
+        """Store one tile: the list of the roots of its subtrees.
+
+        Subtrees after the chain's first ``subtree_count`` subtrees are left out.
+        """
         if self._tiles is None:
             return
         start, end = tile_number * TILE_LEAVES, min((tile_number + 1) * TILE_LEAVES, subtree_count * SUBTREE_LEAVES)

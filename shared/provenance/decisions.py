@@ -76,9 +76,10 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def map_indexed_decisions_by_amendment(
     store: ChainStore, chain: ChainKey, amendment_ids: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by an index of the store.
+    """Find decisions about amendments with an index of the store, without reading the chain.
 
-    The index is over the content of records if the store has such an index, otherwise over filter fields.
+    If the store has an index of the contents of records, use this index. Otherwise, use the index of the filter fields
+    (copies of the content for queries).
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.

@@ -204,8 +204,9 @@ class ChainOverview(Protocol):
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         """Store the result of a verification, and replace the earlier result.
 
-        A valid result does not replace the result of a verification that ended after ``started_at``, unless the time
-        of that result is later than :func:`compute_latest_verdict_time` allows.
+        A valid result does not replace the result of a verification that ended after ``started_at``. Exception: the
+        time of that result is implausibly far in the future (:func:`compute_latest_verdict_time`), so it was edited or
+        stored with a wrong clock.
 
         Args:
             chain: key of the verified chain.

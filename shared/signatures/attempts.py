@@ -100,7 +100,9 @@ def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
 def add_stale_sign_in_refusal_if_not_locked_out(
     attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
 ) -> MemberAttempts | None:
-    """Record that a token was refused because its sign-in is not recent; the first refusal of a token does not count.
+    """Record that a token was refused because its sign-in is not recent.
+
+    The first refusal of a token is noted, but does not count towards the lock-out.
 
     Args:
         attempts: earlier attempts of the member.
@@ -109,7 +111,7 @@ def add_stale_sign_in_refusal_if_not_locked_out(
         append_id: id of the audit event that reports the lock-out if this attempt causes one.
 
     Returns:
-        The attempts including this one; None if nothing changes, because the member is locked out already.
+        The attempts with this refusal; None if nothing changes, because the member is locked out already.
     """
     if token_id in attempts.challenged:
         return add_refused_attempt_if_not_locked_out(attempts, at, append_id)

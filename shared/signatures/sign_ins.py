@@ -24,7 +24,7 @@ LEASE: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class SignInUse:
-    """Use of a sign-in by the signature of a decision.
+    """Record that a sign-in was used to sign a decision.
 
     Attributes:
         append_id: id under which the decision is appended; empty if the sign-in may sign another decision.
@@ -39,7 +39,7 @@ class SignInUse:
     is_decided: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the use of a sign-in to JSON values, as the store contains them."""
+        """Convert the record to JSON values, as the store contains them."""
         return {
             "appendId": self.append_id,
             "target": str(self.chain.target),
@@ -50,7 +50,7 @@ class SignInUse:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Parse the use of a sign-in for a signature from the JSON values in the store."""
+        """Parse the record that a sign-in was used to sign a decision, from the JSON values in the store."""
         chain = ChainKey(Target(value["target"]), value["scopeKey"])
         return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
 

@@ -52,7 +52,12 @@ class SignatureInput:
 
 
 def list_allowed_meanings(meanings: Sequence[str], *, is_rejection: bool) -> list[str]:
-    """Return the policy's meanings that the signature of a rejection (``is_rejection``) or of an approval may have."""
+    """Return those of a policy's meanings that a signature may have.
+
+    Args:
+        meanings: meanings that the policy lists.
+        is_rejection: True for the signature of a rejection, False for the signature of an approval.
+    """
     return [meaning for meaning in meanings if (meaning == REJECTION) is is_rejection]
 
 

@@ -130,10 +130,11 @@ class QueryColumns:
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
     async def resolve_all_columns_or_errors(self, queries: Sequence[WarmQuery]) -> list[ColumnsOrError]:
-        """Return for each query its result columns or the engine's error; wait only a few seconds.
+        """Return for each query its result columns or an error; wait at most ``WAIT_SECONDS`` for the engine.
 
-        If the columns of more than ``MAX_AWAITED`` queries are not cached, the error of these queries is
-        ``UNAVAILABLE`` without any wait, and their columns are requested in the background.
+        Queries that the engine has not answered by then get the error ``UNAVAILABLE``; their requests continue in the
+        background. The method does not wait if more than ``MAX_AWAITED`` queries are not cached, or if the engine did
+        not respond to recent requests.
         """
         self.enlarge_cache(len(queries))
         keys = [_build_cache_key(query) for query in queries]

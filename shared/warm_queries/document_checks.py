@@ -46,7 +46,7 @@ async def check_document_queries_and_return_outage(
         for _ in range(_AT_ONCE):
             tasks.create_task(check.check_remaining_queries())
     if check.findings:
-        raise loaded.build_located_error(check.findings)
+        raise loaded.build_error_with_positions(check.findings)
     if check.outage is None and check.count < len(wanted):
         detail = (
             f"The query engine validated {check.count} of {len(wanted)} changed queries in {max_seconds:g} seconds."

@@ -82,5 +82,5 @@ def test_a_credential_can_be_sent_to_an_https_address(url: str) -> None:
 )
 def test_no_credential_is_sent_to_another_address(url: str) -> None:
     """An http address of another computer, a user name and a malformed address are rejected."""
-    with pytest.raises(ValueError, match=r"must begin with https|user name or a password|is not an address"):
+    with pytest.raises(ValueError, match=r"must begin with https|user name or a password|is not a valid address"):
         check_address_protects_credentials(url)

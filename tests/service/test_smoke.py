@@ -164,7 +164,7 @@ def test_without_an_allowed_device_the_check_of_telemetry_is_skipped(strict_plan
     """If no device fits both the connection and the key, the line of the check names the connections."""
     keys = _write_keys(strict_plant, tmp_path / "keys.json", connections=["b-gateway"])
     done = run_smoke_test(strict_plant.url, keys)
-    assert "--   telemetry      no API key may send a message" in done.stdout
+    assert "--   telemetry      no API key can send a test message" in done.stdout
     assert "a-rig, b-gateway" in done.stdout
 
 

@@ -57,7 +57,10 @@ def check_address_protects_credentials(url: str) -> None:
     except ValueError:
         parts, host = urlsplit(""), None
     if not host or not url.isprintable() or " " in url or parts.scheme not in {"https", "http"}:
-        raise ValueError(f"{url!r} is not an address such as https://plant.example.")
+        raise ValueError(
+            f"{url!r} is not a valid address; expected https:// and a host name, such as https://plant.example. "
+            "http:// is allowed only to this computer."
+        )
     if parts.scheme == "http" and not is_this_computer(url):
         raise ValueError(f"{url} must begin with https://; http:// would send the credential unprotected.")
 

@@ -108,7 +108,7 @@ class _Replay:
         self._progressed = opened
 
     def record_message(self, measured_at: datetime, received_at: datetime) -> None:
-        """Record a message that was received during the replay or after it."""
+        """Update the replay's position from the times of a message that was received during the replay or after it."""
         if self._start < measured_at < min(self._opened, received_at - _OVERLAP):
             # A live message that arrives late looks like a replayed one; the next replayed one sets the position back.
             self.position = max(self._start, measured_at - _OVERLAP)

@@ -31,7 +31,7 @@ export interface Checkpoint {
   readonly root: Bytes;
 }
 
-/** A checkpoint whose signatures by known keys are valid. */
+/** A checkpoint that known keys signed validly, or that only an unknown key signed; then it is not trusted. */
 export interface OpenedCheckpoint extends Checkpoint {
   /** Id of the unknown key that signed it, as it states; empty if a known key signed it. */
   readonly unknownKey: string;

@@ -205,6 +205,8 @@ def _render_indexed_element(base: Sql, index: Sql) -> Sql:
 def _patch_dynamic_literals_to_keep_form(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the library so that a ``dynamic(...)`` with values that JSON lacks keeps its form, array or bag."""
+
     def convert_dynamic_literal(node: ParseNode) -> ir.Expr:
         lowered = library_function(node)
         match lowered:
@@ -216,9 +218,11 @@ def _patch_dynamic_literals_to_keep_form(
     return convert_dynamic_literal
 
 
-def _patch_paths_for_legacy_elements(
+def _patch_paths_to_accept_dot_before_bracket(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the library's conversion of paths so that it also accepts a dot before a bracket, as in ``d.["a"]``."""
+
     def convert_path(node: ParseNode) -> ir.Expr:
         base, *steps = get_child_rules(node)
         inner = [reader.collapse(step) for step in steps]
@@ -293,7 +297,7 @@ def install_into_translator() -> None:
     render_call_sql = writer.SPECIAL_FORMS["dynamic_to_json"]
     add_custom_function("dynamic_to_json", (1,), lambda call: _render_dynamic_to_json_call(render_call_sql, call))
     replace_attribute(lower, "_lower_dynamic_literal", _patch_dynamic_literals_to_keep_form)
-    replace_attribute(lower, "_lower_path", _patch_paths_for_legacy_elements)
+    replace_attribute(lower, "_lower_path", _patch_paths_to_accept_dot_before_bracket)
     replace_attribute(translate, "render_path", _patch_paths_for_special_names)
     replace_attribute(translate, "_static_path", _patch_static_paths_for_special_names)
     replace_attribute(translate, "_mv_expand_elements", _patch_mv_expand_for_special_names)

@@ -118,7 +118,10 @@ def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operat
 
 
 def _merge_sort_with_extend(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
-    """Combine a ``sort`` and the ``extend`` after it; return None if the window functions need all rows in order."""
+    """Combine a ``sort`` and the ``extend`` after it to one operator that computes each partition separately.
+
+    Return None if the operators are not such a pair, or if a window function needs the order of rows across partitions.
+    """
     if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function_name(extend) is None:
         return None
     with bind_input_types(sort):

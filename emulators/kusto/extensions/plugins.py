@@ -193,7 +193,11 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM {input_sql}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_output_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the columns of the input without the unpacked column, and one column for each property."""
+        """Return the input's columns without the unpacked column, and one column for each property of its JSON objects.
+
+        Without an output schema in the query, the discovery query has found the properties. With a schema, return the
+        columns of the schema, and the input's columns only if the schema includes them by a star.
+        """
         sources, properties = (
             self._list_columns_except_unpacked_one(input_columns),
             self._map_columns_to_property_and_type(input_columns),
@@ -327,7 +331,7 @@ class DistinctIntersections(UnorderedOutputOperator):
     sets: tuple[str, ...]
 
     def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
-        """Render the plugin as SQL that adds one column for each set."""
+        """Render the plugin as SQL that adds, for each set, the number of values that it and all earlier sets share."""
         for name in self.sets:
             check_column_exists(name, input_columns)
         listed = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in self.sets)
@@ -338,7 +342,7 @@ class DistinctIntersections(UnorderedOutputOperator):
         return f"SELECT *, {', '.join(counts)} FROM {input_sql}"  # noqa: S608  quoted names
 
     def infer_output_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the columns of the input and one column for each set."""
+        """Return the columns of the input and, for each set, the name of its new column: ``s0``, ``s1`` and so on."""
         return [*input_columns, *(f"s{index}" for index in range(len(self.sets)))]
 
 

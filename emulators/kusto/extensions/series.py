@@ -189,11 +189,19 @@ def _build_fill_macro(function_name: str, parameter_list: Sql, parameter_values:
 
     Args:
         function_name: name of the macro without ``kql_``.
-        parameter_list: names of the macro's parameters after the series and the placeholder, each preceded by a comma.
-        parameter_values: SQL that computes the values of these parameters, as further fields of the struct ``_f.s``.
-        filled: SQL of the filled series. It can read the elements ``_f.x``, their numeric values ``_f.v``, the flags of
-            missing elements ``_f.m``, the indexes of known elements ``_f.k``, the flag ``_f.w`` for a series of
-            integers, and the struct ``_f.s``.
+        parameter_list: names of the macro's parameters after the series and the placeholder, each preceded by a comma,
+            such as ``, constant``.
+        parameter_values: SQL that gives a short name to the value of each of these parameters, such as
+            ``, c := TRY_CAST(constant AS JSON)``.
+        filled: SQL of the filled series. It can read:
+
+            - ``_f.x``: elements of the series, as JSON values.
+            - ``_f.v``: numeric values of the elements.
+            - ``_f.m``: for each element, true if it is missing.
+            - ``_f.k``: indexes of the elements that are not missing.
+            - ``_f.w``: true for a series of integers.
+            - ``_f.s.j`` and ``_f.s.p``: the whole series as JSON, and the placeholder.
+            - ``_f.s.c``: in the example above, the value of the parameter ``constant``.
     """
     return f"""CREATE OR REPLACE MACRO kql_{function_name}(series, missing{parameter_list}) AS list_transform(
         list_transform(list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing)
@@ -390,13 +398,13 @@ class SeriesCall:
         return _CONVERSIONS[self.function.outputs[output_name]].format(value)
 
 
-def add_series_scalar_function(call: SeriesCall, output_name: str) -> None:
-    """Add a KQL function that returns one output of a Python function."""
+def add_series_function_with_one_output(call: SeriesCall, output_name: str) -> None:
+    """Add a KQL function to the translator library that returns one output of its Python function."""
     add_custom_function(call.name, call.argument_counts, lambda node: call.render_output(node.args, output_name))
 
 
-def add_series_multi_result_function(call: SeriesCall) -> None:
-    """Add a KQL function that returns each output of a Python function as a separate column."""
+def add_series_function_with_output_columns(call: SeriesCall) -> None:
+    """Add a KQL function to the translator library; each output of its Python function becomes a separate column."""
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_call_for_one_output(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]

@@ -20,8 +20,8 @@ from emulators.kusto.extensions.registry import add_custom_function, add_templat
 from emulators.kusto.extensions.series import (
     Argument,
     SeriesCall,
-    add_series_multi_result_function,
-    add_series_scalar_function,
+    add_series_function_with_one_output,
+    add_series_function_with_output_columns,
 )
 from emulators.kusto.extensions.sql import Sql, render_expression
 from emulators.kusto.series_functions import SeriesFunction
@@ -361,22 +361,22 @@ def install_into_translator() -> None:
     _install_series_stats()
     _install_line_fits()
     for call in _MULTI_RESULT_CALLS:
-        add_series_multi_result_function(call)
+        add_series_function_with_output_columns(call)
     _install_series_forecast()
     _install_series_periods_validate()
     seasonal = (_SERIES, Argument("period", "int"), Argument("test_points", "int"))
-    add_series_scalar_function(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
+    add_series_function_with_one_output(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
     add_custom_function("series_outliers", range(1, 7), _render_series_outliers)
-    add_series_multi_result_function(_TWO_LINES_CALL)
-    add_series_multi_result_function(_POLYNOMIAL_CALL)
+    add_series_function_with_output_columns(_TWO_LINES_CALL)
+    add_series_function_with_output_columns(_POLYNOMIAL_CALL)
     for function in (_FFT, _IFFT):
         parts = (Argument("x_real"), Argument("x_imaginary"))
-        add_series_multi_result_function(SeriesCall(function.name, parts, 1, function))
+        add_series_function_with_output_columns(SeriesCall(function.name, parts, 1, function))
     add_custom_function("series_fit_2lines_dynamic", (1,), _render_two_line_fit_as_json)
     for function in (_ERF, _ERFC):
-        add_series_scalar_function(SeriesCall(function.name, (Argument("x", "real"),), 1, function), "value")
+        add_series_function_with_one_output(SeriesCall(function.name, (Argument("x", "real"),), 1, function), "value")
     arguments = tuple(Argument(name, "real") for name in _WELCH_ARGUMENTS)
-    add_series_scalar_function(SeriesCall("welch_test", arguments, len(arguments), _WELCH), "value")
+    add_series_function_with_one_output(SeriesCall("welch_test", arguments, len(arguments), _WELCH), "value")
     for beta, first in _BETAS:
         named = tuple(Argument(name, "real") for name in (first, "alpha", "beta"))
-        add_series_scalar_function(SeriesCall(beta.name, named, len(named), beta), "value")
+        add_series_function_with_one_output(SeriesCall(beta.name, named, len(named), beta), "value")

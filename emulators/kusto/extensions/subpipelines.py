@@ -51,7 +51,7 @@ class PartitionWithSource(GroupedOperator):
     key: str
 
     def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
-        """Render the operator as SQL that yields the result rows of the subquery for all values."""
+        """Render the operator as SQL that yields the subquery's result rows for each value of the partition column."""
         if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
         known, rows, key = writer.nested_schema(), create_subquery_name("rows"), quote_name(self.key)

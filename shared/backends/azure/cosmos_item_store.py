@@ -252,10 +252,10 @@ def build_readiness_checks_by_name(account: CosmosAccount) -> dict[str, Callable
     def build_readiness_check(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
         store = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
 
-        async def read_missing_item() -> None:
+        async def probe_container_by_reading_missing_item() -> None:
             await store.read("-", "-")
 
-        return read_missing_item
+        return probe_container_by_reading_missing_item
 
     required = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS, ALERTS)
     return {f"Cosmos DB container {definition.name}": build_readiness_check(definition) for definition in required}

@@ -75,7 +75,7 @@ class VerifierProcess:
         """Verify a window (range of records) of a chain in the process.
 
         Raises:
-            VerifierUnavailableError: the process was not started or has ended.
+            VerifierUnavailableError: the process was not started, or it exited before it returned a result.
         """
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
@@ -85,7 +85,7 @@ class VerifierProcess:
         async with self._turn:
             line = await process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise VerifierUnavailableError("the verification process has ended")
+            raise VerifierUnavailableError("the verification process exited before it returned a result")
         value: dict[str, Any] = json.loads(line)
         return WindowResult(**value | {"nodes": tuple(value["nodes"]), "signed": tuple(value["signed"])})
 

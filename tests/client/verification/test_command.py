@@ -233,7 +233,7 @@ def test_a_failed_fetch_writes_no_file(tmp_path: Path, address: str, monkeypatch
     ("url", "message"),
     [
         ("http://127.0.0.1:1", "cannot reach the service: "),
-        ("http://127.0.0.1:port", "is not an address such as https://plant.example"),
+        ("http://127.0.0.1:port", "is not a valid address; expected https:// and a host name"),
     ],
 )
 def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(

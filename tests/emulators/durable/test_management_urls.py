@@ -20,7 +20,7 @@ def test_each_management_url_contains_instance_hub_and_key() -> None:
 
 def test_the_client_binding_has_the_property_names_of_the_sdk() -> None:
     """The client binding has the property names of the SDK, and a placeholder for the instance id."""
-    binding = json.loads(URLS.build_client_binding_text())
+    binding = json.loads(URLS.build_client_binding_json())
     assert binding["taskHubName"] == "Hub"
     assert binding["managementUrls"]["id"] == "INSTANCEID"
     assert binding["rpcBaseUrl"] == "http://127.0.0.1:7071/runtime/webhooks/durabletask/rpc/secret/"

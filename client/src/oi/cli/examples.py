@@ -84,13 +84,13 @@ def add_examples_to_help(command_name: str, command: click.Command) -> None:
         for below, each in command.commands.items():
             add_examples_to_help(f"{command_name} {below}", each)
         return
-    examples = _EXAMPLES.get(command_name) or _build_item_examples(command_name)
+    examples = _EXAMPLES.get(command_name) or _build_examples_for_item_command(command_name)
     if examples:
         lines = "\n".join(f"  {line}" for line in examples)
         command.epilog = f"\b\n{'Example' if len(examples) == 1 else 'Examples'}:\n{lines}"
 
 
-def _build_item_examples(command_name: str) -> tuple[str, ...]:
+def _build_examples_for_item_command(command_name: str) -> tuple[str, ...]:
     """Return the example for a command that lists, shows or changes items of one kind, such as connections."""
     group, _, verb = command_name.partition(" ")
     if group not in _ITEMS:

@@ -225,8 +225,9 @@ class GatewaySpool:
     def reject_refused_connections(self, needed_bytes: int) -> int:
         """Store messages of refused connections as rejected until ``needed_bytes`` fit into the file.
 
-        The oldest messages of the refused connection with the most bytes are rejected first. Half of the file remains
-        for refused connections. With the policy ``dropOldest``, this method does nothing.
+        A connection is refused if the service refuses all its messages. The oldest messages of the refused connection
+        whose messages take the most bytes are rejected first. Half of the file remains for refused connections. With
+        the policy ``dropOldest``, this method does nothing.
 
         Returns:
             Number of messages that were stored as rejected.
@@ -367,7 +368,11 @@ class GatewaySpool:
         return dropped
 
     def _find_refused_lookup_above_limit(self) -> str | None:
-        """Return the refused connection with the most bytes; None if refused connections do not exceed their limit."""
+        """Return the lookup of the refused connection whose messages take the most bytes in the spool.
+
+        A connection is refused if the service refuses all its messages. Return None if the messages of all refused
+        connections together do not exceed their part of the spool.
+        """
         sizes = {each: self._bytes_by_lookup[each] for each in self._refused if each in self._bytes_by_lookup}
         if sum(sizes.values()) <= self._settings.max_bytes // REFUSED_PART:
             return None

@@ -109,14 +109,16 @@ class CheckpointContent:
 
 @dataclass(frozen=True, slots=True)
 class OpenedCheckpoint:
-    """Checkpoint whose signatures by known keys are valid.
+    """Checkpoint that was opened with the known keys.
+
+    Either known keys signed it, and their signatures are valid; or only unknown keys signed it. In the second case the
+    content is not trusted: it can only reveal faults.
 
     Attributes:
         content: content of the checkpoint.
-        signers: the known keys that signed it.
-        unknown_key: id of the unknown key that the signature states, as hexadecimal digits; empty if a known key signed
-            the checkpoint. With an unknown key, the content is not trusted: it can only reveal faults. The unknown key
-            may be a retired key of the workspace.
+        signers: the known keys that signed it; empty if only unknown keys did.
+        unknown_key: id of the unknown key that the first signature states, as hexadecimal digits; empty if a known key
+            signed the checkpoint. The unknown key may be a retired key of the workspace.
     """
 
     content: CheckpointContent

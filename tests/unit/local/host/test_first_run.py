@@ -12,7 +12,7 @@ import pytest
 
 from local.host import first_run as module
 from local.host.first_run import QueryChecks
-from shared.catalog.document import load_document, load_located_document
+from shared.catalog.document import load_document, load_document_with_positions
 from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.readiness import list_running_background_work
@@ -70,7 +70,7 @@ async def check_queries(engine: Engine, *, first_start: bool) -> QueryColumns:
     """Run the background check of the queries, and return the cache of columns that it fills."""
     columns = QueryColumns(engine)
     services = cast("Any", SimpleNamespace(catalog=Catalog(), queries=SimpleNamespace(columns=columns)))
-    loaded = load_located_document(TEXT, "w.yaml") if first_start else None
+    loaded = load_document_with_positions(TEXT, "w.yaml") if first_start else None
     await QueryChecks(loaded, lambda: services).run()
     return columns
 

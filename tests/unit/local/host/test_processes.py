@@ -221,15 +221,15 @@ async def test_announced_events_reach_the_child_process(
     kusto_process: KustoProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An announcement of new events reaches the child's standard input; without a child, it has no effect."""
-    kusto_process.notify_of_new_events()
+    kusto_process.notify_process_of_new_hub_events()
     await kusto_process.start_and_get_address()
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(kusto_process.supervise(stopping))
-    kusto_process.notify_of_new_events()
+    kusto_process.notify_process_of_new_hub_events()
     async with asyncio.timeout(DEADLINE):
         while "woken" not in capsys.readouterr().err:  # noqa: ASYNC110  output of another process sets no event
             await asyncio.sleep(0.01)
     stopping.set()
     await kusto_process.stop(5)
-    kusto_process.notify_of_new_events()
+    kusto_process.notify_process_of_new_hub_events()
     await supervision

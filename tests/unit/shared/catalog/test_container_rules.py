@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.container_rules import check_partition_key_paths_unchanged, iterate_changes_to_evidence_class
+from shared.catalog.container_rules import check_partition_key_paths_unchanged, iterate_data_classes_changed_to_evidence
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
@@ -42,14 +42,16 @@ def test_a_changed_partition_key_path_is_rejected() -> None:
 
 def test_only_new_or_changed_evidence_containers_are_found() -> None:
     """Of the evidence containers of a document, only those are found that are new or did not hold evidence before."""
-    [path] = iterate_changes_to_evidence_class(
+    [path] = iterate_data_classes_changed_to_evidence(
         build_document("orders", "fresh"), build_catalog_with_container("evidence")
     )
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert (
         len(
             list(
-                iterate_changes_to_evidence_class(build_document("orders"), build_catalog_with_container("operational"))
+                iterate_data_classes_changed_to_evidence(
+                    build_document("orders"), build_catalog_with_container("operational")
+                )
             )
         )
         == 1

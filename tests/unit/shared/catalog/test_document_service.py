@@ -7,7 +7,7 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.document import DocumentFormat, load_document, load_located_document
+from shared.catalog.document import DocumentFormat, load_document, load_document_with_positions
 from shared.catalog.document_plans import DocumentPlan
 from shared.catalog.document_service import DocumentService
 from shared.catalog.problems import DocumentError
@@ -69,6 +69,8 @@ async def test_only_new_members_cannot_have_reserved_ids(tmp_path: Path) -> None
             await service.load(text.encode(), DocumentFormat.YAML)
         assert [(problem.line, problem.field) for problem in caught.value.problems] == [(6, "team[2].id")]
         # An earlier version stored the member without this check.
-        await opened.service.apply(load_located_document(text, "w.yaml", checks_new_items=False).document, "apply")
+        await opened.service.apply(
+            load_document_with_positions(text, "w.yaml", checks_new_items=False).document, "apply"
+        )
         loaded = await service.load(text.encode(), DocumentFormat.YAML)
         assert list_changes(await service.plan(loaded, CALLER)) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.document import DocumentFormat, load_located_document
+from shared.catalog.document import DocumentFormat, load_document_with_positions
 from shared.catalog.document_plans import plan_document
 from shared.catalog.export import export_document
 from shared.catalog.items import ItemKind, definitions_from_document
@@ -38,7 +38,7 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
 
 def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
     """Return kind and key of each change that a document would make."""
-    loaded = load_located_document(text, "body", text_format, checks_new_items=False)
+    loaded = load_document_with_positions(text, "body", text_format, checks_new_items=False)
     return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
 
 

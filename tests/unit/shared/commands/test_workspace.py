@@ -12,7 +12,7 @@ import pytest
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.catalog.document import load_located_document
+from shared.catalog.document import load_document_with_positions
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
@@ -104,7 +104,7 @@ class CommandEnvironment:
 
     async def store_unchecked_document(self, text: str) -> None:
         """Store a document without the checks of new items, as an earlier version possibly did."""
-        document = load_located_document(text, "w.yaml", checks_new_items=False).document
+        document = load_document_with_positions(text, "w.yaml", checks_new_items=False).document
         services = Services(self.folder, self.keys, self.engine)
         await services.provenance.catalog_service.apply(document, ADMIN)
         await services.close()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from shared.catalog.document import load_located_document
+from shared.catalog.document import load_document_with_positions
 from shared.catalog.models import WarmQuery
 from shared.catalog.problems import DocumentError
 from shared.errors import Kind, WorkspaceError
@@ -12,7 +12,7 @@ from shared.warm_queries.document_checks import check_document_queries_and_retur
 from tests.unit.shared.catalog.documents import PLANT
 from tests.virtual_time import VirtualTime
 
-DOCUMENT = load_located_document(PLANT, "w.yaml")
+DOCUMENT = load_document_with_positions(PLANT, "w.yaml")
 INVALID = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "no such table")
 DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 

@@ -408,7 +408,9 @@ def add_series_function_with_output_columns(call: SeriesCall) -> None:
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_call_for_one_output(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]
-    add_multi_result_function(call.name, outputs, call.argument_counts, _build_output_builder_for_function(internal))
+    add_multi_result_function(
+        call.name, outputs, call.argument_counts, build_output_builder_for_internal_function(internal)
+    )
 
 
 def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> Sql:
@@ -417,7 +419,13 @@ def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> Sql:
     return call.render_output(values, str(output.value))
 
 
-def _build_output_builder_for_function(internal_function: str) -> OutputExpressionBuilder:
+def build_output_builder_for_internal_function(internal_function: str) -> OutputExpressionBuilder:
+    """Return a function that reads one output by a call of an internal function, whose last argument names the output.
+
+    Args:
+        internal_function: name of the function; it contains a space, so that no query can call the function.
+    """
+
     def build_output_expression(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall(internal_function, (*arguments, ir.Literal(output.name, "string")))
 

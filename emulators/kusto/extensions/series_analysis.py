@@ -22,6 +22,7 @@ from emulators.kusto.extensions.series import (
     SeriesCall,
     add_series_function_with_one_output,
     add_series_function_with_output_columns,
+    build_output_builder_for_internal_function,
 )
 from emulators.kusto.extensions.sql import Sql, render_expression
 from emulators.kusto.series_functions import SeriesFunction
@@ -68,8 +69,8 @@ def _build_macro_renderer_with_optional_flag(macro_name: str) -> Callable[[ir.Fu
     return render_call_sql
 
 
-_FIT_NAMES = ("rsquare", "slope", "variance", "rvariance", "interception")
-_FIT_OUTPUTS = (*(SeriesOutput(name, "toreal") for name in _FIT_NAMES), SeriesOutput("line_fit"))
+_FIT_NAMES = ("rsquare", "slope", "variance", "rvariance", "interception", "line_fit")
+_FIT_OUTPUTS = tuple(map(SeriesOutput, _FIT_NAMES))
 
 _FIT_MACROS: tuple[str, ...] = (
     # Parameters of the least-squares line through a list without nulls, over the positions 0, 1, 2 ...: a struct, or
@@ -80,26 +81,43 @@ _FIT_MACROS: tuple[str, ...] = (
             (_i - 1 - _m.x) * (_e - _m.v))) / (_m.n * (_m.n * _m.n - 1) / 12.0))),
         lambda _l: CASE WHEN _l.m.n > 1
             THEN struct_pack(slope := _l.b, interception := _l.m.v - _l.b * _l.m.x) END)[1]""",
-    """CREATE OR REPLACE MACRO kql_series_fit_line(series) AS list_transform(list_transform(list_transform(
-        [kql_numbers(series)], lambda _y: struct_pack(y := _y, l :=
+    # The line through a list of numbers: a struct with all outputs but the fitted values, and the number n of values;
+    # null if the list is null, has less than two numbers or a number is missing.
+    """CREATE OR REPLACE MACRO kql_line_fit(numbers) AS list_transform(list_transform(
+        [numbers], lambda _y: struct_pack(y := _y, l :=
             CASE WHEN len(list_filter(_y, lambda _e: isfinite(_e))) = len(_y) THEN kql_line(_y) END)),
-        lambda _p: struct_pack(y := _p.y, l := _p.l,
-            f := list_transform(_p.y, lambda _e, _i: _p.l.interception + _p.l.slope * (_i - 1)))),
-        lambda _q: CASE WHEN _q.y IS NULL THEN NULL WHEN _q.l IS NULL THEN json_object('rsquare', NULL, 'slope', NULL,
-            'variance', NULL, 'rvariance', NULL, 'interception', NULL, 'line_fit', NULL)
-        ELSE list_transform([struct_pack(v := list_var_samp(_q.y), r := list_sum(list_transform(_q.y,
-            lambda _e, _i: pow(_e - _q.f[_i], 2))) / (len(_q.y) - 1))], lambda _v: json_object(
-            'rsquare', CASE WHEN _v.v > 0 THEN 1 - _v.r / _v.v END, 'slope', _q.l.slope, 'variance', _v.v,
-            'rvariance', _v.r, 'interception', _q.l.interception, 'line_fit', kql_series(_q.f)))[1] END)[1]""",
+        lambda _q: CASE WHEN _q.l IS NOT NULL THEN list_transform([struct_pack(v := list_var_samp(_q.y),
+            r := list_sum(list_transform(_q.y, lambda _e, _i:
+                pow(_e - (_q.l.interception + _q.l.slope * (_i - 1)), 2))) / (len(_q.y) - 1))],
+            lambda _v: struct_pack(rsquare := CASE WHEN _v.v > 0 THEN 1 - _v.r / _v.v END, slope := _q.l.slope,
+            variance := _v.v, rvariance := _v.r, interception := _q.l.interception, n := len(_q.y)))[1] END)[1]""",
+    """CREATE OR REPLACE MACRO kql_fitted_values(line) AS list_transform([line], lambda _o:
+        list_transform(range(_o.n), lambda _i: _o.interception + _o.slope * _i))[1]""",
+    """CREATE OR REPLACE MACRO kql_series_fit_line(series) AS list_transform(list_transform(
+        [kql_numbers(series)], lambda _y: struct_pack(y := _y, o := kql_line_fit(_y))),
+        lambda _f: CASE WHEN _f.y IS NOT NULL THEN json_object('rsquare', _f.o.rsquare, 'slope', _f.o.slope,
+            'variance', _f.o.variance, 'rvariance', _f.o.rvariance, 'interception', _f.o.interception,
+            'line_fit', kql_series(kql_fitted_values(_f.o))) END)[1]""",
 )
 
 
 def _install_line_fits() -> None:
     """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the KQL translator library."""
     add_template_function("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
+    internal = "series_fit_line output"  # no query can call a function whose name contains a space
+    add_custom_function(internal, (2,), _render_output_of_line_fit)
     add_multi_result_function(
-        "series_fit_line", _FIT_OUTPUTS, (1,), build_output_builder_for_bag_function("series_fit_line_dynamic")
+        "series_fit_line", _FIT_OUTPUTS, (1,), build_output_builder_for_internal_function(internal)
     )
+
+
+def _render_output_of_line_fit(call: ir.FunctionCall) -> Sql:
+    series, output = call.args
+    assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
+    line = f"kql_line_fit(kql_numbers({render_expression(series)}))"
+    if output.value == "line_fit":
+        return f"kql_series(kql_fitted_values({line}))"
+    return f"struct_extract({line}, '{output.value}')"
 
 
 SUPPORTED: tuple[str, ...] = (

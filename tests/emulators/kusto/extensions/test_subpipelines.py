@@ -108,6 +108,13 @@ def test_counts_in_mv_apply_are_the_same_if_an_operator_follows(
     assert len(counted.raw_rows) == len(values)
 
 
+@pytest.mark.parametrize("text", ['["a", null, 1]', ' \\n[ "a",null , 1 ]'])
+def test_arrays_expand_to_strings_despite_white_space(endpoint: Endpoint, text: str) -> None:
+    """``mv-expand`` to strings returns the elements of an array also if its JSON begins with white space."""
+    query = f"print d = parse_json('{text}') | mv-expand d to typeof(string)"
+    assert endpoint.query_rows(query) == [["a"], [""], ["1"]]
+
+
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
 def test_partition_runs_its_subquery_for_each_value_of_the_column(
     endpoint: Endpoint, pipeline: str, rows: list[list[Any]]

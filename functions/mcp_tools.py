@@ -114,6 +114,7 @@ ROUTE_TOOLS: Final = (
         "query_scope_amendments",
         "List amendments",
         "Read the amendments (documented corrections) of a scope and their approvals, newest first.",
+        descriptions={"scopeKey": "Scope of the records, for example line-1."},
     ),
 )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from functions import GROUPS, mcp_tools
-from functions.mcp_tools import ROUTE_TOOLS, build_route_tools
+from functions.mcp_tools import ROUTE_TOOLS, RouteTool, build_route_tools
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply, Request
 from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call_advice
@@ -13,6 +13,11 @@ from shared.text_formats.serialisation import serialise_json
 
 OPERATIONS = {operation.name for group in GROUPS for operation in group.operations}
 TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
+
+
+async def refuse_request(_: Request) -> Reply:
+    """Raise an error, because the test sends no request."""
+    raise AssertionError("unexpected request")
 
 
 async def run_tool(_: object) -> ToolResult:
@@ -30,6 +35,15 @@ def test_only_temporary_errors_advise_to_repeat_the_call() -> None:
     for code in codes - TEMPORARY:
         content = add_next_call_advice(ToolResult({"code": code}, is_error=True), tool, lists).content
         assert " again later" not in content["nextCall"], code
+
+
+@pytest.mark.parametrize("spec", ROUTE_TOOLS, ids=lambda spec: spec.name)
+def test_required_arguments_have_no_default(spec: RouteTool) -> None:
+    """The description of a required argument states no default."""
+    [operation] = [one for group in GROUPS for one in group.operations if one.name == spec.operation]
+    [tool] = build_route_tools({operation.name: operation}, refuse_request)
+    properties = tool.input_schema["properties"]
+    assert [name for name in tool.input_schema["required"] if "efault" in properties[name]["description"]] == []
 
 
 async def call_list_amendments(body: bytes) -> ToolResult:

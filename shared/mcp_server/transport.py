@@ -19,7 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp_types import PARSE_ERROR
+from pydantic import ValidationError
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request
@@ -59,6 +59,10 @@ _ITEM_CHARACTERS: Final = 1_000
 _DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `application/json` and `text/event-stream`."}
 """Property ``detail`` of the problem document for an error reply of the transport without a body, by HTTP status."""
 
+_INVALID_REQUEST: Final = (
+    'The body must be one JSON-RPC 2.0 message: an object with `"jsonrpc": "2.0"`, a string `method`, an optional `id` '
+    "and an optional object `params`."
+)
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
     Kind.INTERNAL, "INTERNAL_ERROR", "Internal error; the service log contains the reason."
@@ -96,32 +100,36 @@ async def handle_mcp_request(
             allowed_hosts=list(accepted_hosts), allowed_origins=[*host_origins, *accepted_origins]
         ),
     )
-    collector, parse_error = _ReplyCollector(), await _find_parse_error(request.body, runtime)
-    # The transport parses JSON leniently; an empty body makes it reply with its own parse error.
-    body = request.body if parse_error is None else b""
+    collector, body_error = _ReplyCollector(), await _find_body_error(request.body, runtime)
+    # The transport parses JSON leniently. An empty body makes it check the headers and reply with its own parse error.
+    body = request.body if body_error is None else b""
     async with manager.run():
         await manager.handle_request(_build_asgi_scope(request), _build_asgi_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
     reply.body = await contents.insert_into_reply_body(reply.body)
-    return reply if parse_error is None else _add_reason_to_parse_error(reply, parse_error)
+    return reply if body_error is None else _replace_parse_error(reply, body_error)
 
 
-async def _find_parse_error(body: bytes, runtime: Runtime) -> str | None:
-    """Return the reason why a body is not strict JSON; None if it is."""
+async def _find_body_error(body: bytes, runtime: Runtime) -> types.ErrorData | None:
+    """Return the error of a body that is not strict JSON, or is no message of JSON-RPC 2.0 (section 5.1).
+
+    Return None if the body is valid.
+    """
     try:
-        await parse_json_body(body, runtime)
+        types.jsonrpc_message_adapter.validate_python(await parse_json_body(body, runtime))
+    except ValidationError:
+        return types.ErrorData(code=types.INVALID_REQUEST, message=_INVALID_REQUEST)
     except ValueError as error:
-        return str(error)
+        return types.ErrorData(code=types.PARSE_ERROR, message=f"Parse error: {error}")
     return None
 
 
-def _add_reason_to_parse_error(reply: Reply, parse_error: str) -> Reply:
-    """Add the JSON parser's reason to a reply with a parse error (JSON-RPC 2.0 section 5.1); return the reply."""
+def _replace_parse_error(reply: Reply, body_error: types.ErrorData) -> Reply:
+    """Replace the error in a reply with a parse error; return the reply. Other replies are unchanged."""
     document = json.loads(reply.body)
-    if document.get("error", {}).get("code") == PARSE_ERROR:
-        document["error"]["message"] = f"Parse error: {parse_error}"
-        document["id"] = None
-        reply.body = serialise_json(document)
+    if document.get("error", {}).get("code") == types.PARSE_ERROR:
+        error = body_error.model_dump(exclude_none=True)
+        reply.body = serialise_json({**document, "error": error, "id": None})
     return reply
 
 

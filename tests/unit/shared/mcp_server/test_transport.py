@@ -46,14 +46,13 @@ async def send_request(
     """Send a request of the Model Context Protocol, and return the reply."""
     metadata = {f"{_METADATA}/protocolVersion": version, f"{_METADATA}/clientCapabilities": {}}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": metadata, **parameters}}
-    all_headers = {
-        "host": "127.0.0.1:7071",
-        "content-type": "application/json",
-        "accept": accept,
-        "mcp-protocol-version": version,
-        "mcp-method": method,
-        **(headers or {}),
-    }
+    all_headers = {"accept": accept, "mcp-protocol-version": version, "mcp-method": method, **(headers or {})}
+    return await send_body(body, all_headers, capabilities)
+
+
+async def send_body(body: Any, headers: Mapping[str, str], capabilities: Capabilities = _NO_CAPABILITIES) -> Reply:
+    """Send a request with this JSON value as its body, and return the reply."""
+    all_headers = {"host": "127.0.0.1:7071", "content-type": "application/json", "accept": _BOTH, **headers}
     request = Request("POST", "/oi-api/mcp", "", all_headers, json.dumps(body).encode())
     replying = handle_mcp_request(request, capabilities, ["127.0.0.1:*"], runtime=SYSTEM_RUNTIME)
     return await asyncio.wait_for(replying, 30)
@@ -94,6 +93,27 @@ async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str
     reply = await send_listen_request(accept, notifications={})
     detail = "The header Accept must list `application/json` and `text/event-stream`."
     assert (reply.status, json.loads(reply.body).get("detail")) == (406, detail)
+
+
+@pytest.mark.parametrize("headers", [{}, {"mcp-protocol-version": "2026-07-28"}], ids=["handshake", "stateless"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        [{"jsonrpc": "2.0", "id": 1, "method": "ping"}],
+        {"jsonrpc": "2.0", "id": 1},
+        {"id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": 5},
+        {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]},
+        "ping",
+    ],
+    ids=["batch", "no-method", "no-version", "number-as-method", "array-as-params", "string"],
+)
+async def test_a_body_that_is_no_json_rpc_message_is_an_invalid_request(body: Any, headers: Mapping[str, str]) -> None:
+    """JSON that is no JSON-RPC message gets the error "Invalid Request" with the rule, in every protocol revision."""
+    reply = await send_body(body, headers)
+    document = json.loads(reply.body)
+    assert (reply.status, document["id"], document["error"]["code"]) == (400, None, -32600)
+    assert document["error"]["message"].startswith("The body must be one JSON-RPC 2.0 message: an object with ")
 
 
 async def test_a_header_may_have_characters_beyond_latin_1() -> None:

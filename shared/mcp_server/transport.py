@@ -19,6 +19,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from shared.errors import Kind, WorkspaceError
@@ -51,6 +53,8 @@ from shared.validation.names import find_nearest_names
 _FIRST_ERROR: Final = 400
 NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"
+_REVISIONS: Final = (LATEST_MODERN_VERSION, LATEST_HANDSHAKE_VERSION)
+"""Supported revisions of the protocol. The SDK also knows older ones."""
 PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
 _ITEM_CHARACTERS: Final = 1_000
@@ -107,7 +111,11 @@ async def handle_mcp_request(
         await manager.handle_request(_build_asgi_scope(request), _build_asgi_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
     reply.body = await contents.insert_into_reply_body(reply.body)
-    return reply if body_error is None else _replace_parse_error(reply, body_error)
+    if body_error is not None:
+        return _replace_error(reply, types.PARSE_ERROR, body_error)
+    version_error = _find_version_error(request)
+    # The SDK expects the properties of its newest revision in a request of an unknown one, and names only these.
+    return reply if version_error is None else _replace_error(reply, types.INVALID_PARAMS, version_error)
 
 
 async def _find_body_error(body: bytes, runtime: Runtime) -> types.ErrorData | None:
@@ -124,12 +132,25 @@ async def _find_body_error(body: bytes, runtime: Runtime) -> types.ErrorData | N
     return None
 
 
-def _replace_parse_error(reply: Reply, body_error: types.ErrorData) -> Reply:
-    """Replace the error in a reply with a parse error; return the reply. Other replies are unchanged."""
+def _find_version_error(request: Request) -> types.ErrorData | None:
+    """Return the error of a request whose header names an unknown revision of the protocol; None if it does not."""
+    requested = request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if requested is None or requested in KNOWN_PROTOCOL_VERSIONS:
+        return None
+    return types.ErrorData(
+        code=types.UNSUPPORTED_PROTOCOL_VERSION,
+        message=f"The header MCP-Protocol-Version names an unsupported revision; use {' or '.join(_REVISIONS)}.",
+        data={"supported": _REVISIONS, "requested": requested},
+    )
+
+
+def _replace_error(reply: Reply, code: int, error: types.ErrorData) -> Reply:
+    """Replace the error of a reply if it is a JSON-RPC error with this code; return the reply."""
+    if reply.status < _FIRST_ERROR:
+        return reply
     document = json.loads(reply.body)
-    if document.get("error", {}).get("code") == types.PARSE_ERROR:
-        error = body_error.model_dump(exclude_none=True)
-        reply.body = serialise_json({**document, "error": error, "id": None})
+    if document.get("error", {}).get("code") == code:
+        reply.body = serialise_json({**document, "error": error.model_dump(exclude_none=True)})
     return reply
 
 

@@ -116,6 +116,22 @@ async def test_a_body_that_is_no_json_rpc_message_is_an_invalid_request(body: An
     assert document["error"]["message"].startswith("The body must be one JSON-RPC 2.0 message: an object with ")
 
 
+async def test_an_unknown_protocol_revision_is_rejected() -> None:
+    """A request of an unknown revision gets an error that names the header and the supported revisions."""
+    ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+    reply = await send_body(ping, {"mcp-protocol-version": "1999-01-01"})
+    assert reply.status == 400
+    assert json.loads(reply.body) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "error": {
+            "code": -32022,
+            "message": "The header MCP-Protocol-Version names an unsupported revision; use 2026-07-28 or 2025-11-25.",
+            "data": {"supported": ["2026-07-28", "2025-11-25"], "requested": "1999-01-01"},
+        },
+    }
+
+
 async def test_a_header_may_have_characters_beyond_latin_1() -> None:
     """A request is processed if a header has characters beyond Latin-1, which the host on Azure decodes from UTF-8."""
     reply = await send_request("tools/list", {}, headers={"x-user": "\N{LATIN CAPITAL LETTER L WITH STROKE}ukasz"})

@@ -227,7 +227,7 @@ def list_error_statuses(operation: Operation) -> list[int]:
 
 
 def _iterate_pipeline_error_codes(operation: Operation) -> Iterator[str]:
-    yield "INTERNAL_ERROR"
+    yield from ("INTERNAL_ERROR", "HEADERS_TOO_LARGE")
     if f"/{operation.route}" not in ALWAYS_ADMITTED:
         yield "OVERLOADED"
     if operation.is_versioned:
@@ -268,7 +268,7 @@ def _iterate_validation_error_codes(operation: Operation) -> Iterator[str]:
 def _iterate_header_error_codes(operation: Operation) -> Iterator[str]:
     headers = operation.docs.headers
     if headers:
-        yield from ("HEADERS_TOO_LARGE", "INVALID_REQUEST")
+        yield "INVALID_REQUEST"
     if "If-Match" in headers:
         yield "PRECONDITION_FAILED"
     if "Idempotency-Key" in headers:

@@ -54,8 +54,8 @@ def build_error_response(operation: Operation, status: int, schemas: SchemaRegis
     reply = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)
     response = build_response(reply, schemas, has_rate_limit_headers=True)
     response["headers"] = _build_headers_of_operation(operation) | response["headers"]
-    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
-        # A host that limits request lines replies with a problem document itself.
+    if status in {HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE}:
+        # A host that limits request lines and headers replies with a problem document itself.
         response["content"] |= build_problem_response(status, ())["content"]
     response["headers"] |= _PROBLEM_HEADERS.get(status, {})
     return response

@@ -3,10 +3,11 @@
 import pytest
 
 from functions import GROUPS
+from shared.http.messages import PROBLEM_JSON
 from shared.http.operations import Operation
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES, list_error_codes, list_error_statuses
-from shared.openapi.responses import build_error_components
+from shared.openapi.responses import build_error_components, build_responses
 from shared.openapi.schemas import SchemaRegistry
 
 OPERATIONS = {operation.name: operation for group in GROUPS for operation in group.operations}
@@ -30,6 +31,14 @@ def test_each_error_status_has_codes(operation: Operation) -> None:
     statuses = [status for status in list_error_statuses(operation) if (operation.name, status) not in OTHER_FORMS]
     missing = [status for status in statuses if not list_error_codes(operation, status)]
     assert missing == [], f"add the codes of {operation.name} to OWN_CODES in shared/openapi/operation_errors.py"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda one: one.name)
+def test_each_operation_lists_the_error_about_large_headers(operation: Operation) -> None:
+    """Each operation lists the status 431 with a problem document, because every request has headers."""
+    reply = build_responses(operation, SchemaRegistry())["431"]
+    assert "HEADERS_TOO_LARGE" in list_error_codes(operation, 431)
+    assert "$ref" in reply or PROBLEM_JSON in reply["content"]
 
 
 def test_replies_with_the_same_codes_are_shared() -> None:

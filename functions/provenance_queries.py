@@ -16,6 +16,7 @@ from shared.http.operation_docs import build_optional_enum_schema
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import Body, ScopeKey
 from shared.provenance.ports import Filters, Target
+from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, MAX_EXPORT_LIMIT, MAX_LIMIT
 from shared.timestamps import format_rfc3339, parse_iso8601
 
 _SIGNED_NUMBER = re.compile(r"[+-]?[0-9]{1,400}")
@@ -56,6 +57,16 @@ def _build_integer_schema(minimum: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "integer", "format": "int64", "minimum": minimum})
 
 
+LimitText = Annotated[str | None, _build_integer_schema(1)]
+
+
+def _describe_limit(default: int, maximum: int) -> str:
+    return (
+        f"Maximum number of records, by default {default}. An invalid value selects the default, and a value above "
+        f"{maximum} selects {maximum}."
+    )
+
+
 class WindowQuery(BaseModel):
     """Query parameters that select records by scope and date; a reply header lists ignored invalid dates and limits."""
 
@@ -66,10 +77,7 @@ class WindowQuery(BaseModel):
     )
     start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC if no zone is given.")
     end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC if no zone is given.")
-    limit: Annotated[str | None, _build_integer_schema(1)] = Field(
-        None,
-        description="Maximum number of records. An invalid value selects the default, a larger one the maximum.",
-    )
+    limit: LimitText = Field(None, description=_describe_limit(DEFAULT_LIMIT, MAX_LIMIT))
 
 
 class SequenceQuery(WindowQuery):
@@ -121,6 +129,7 @@ class ExportQuery(WindowQuery):
     entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
     action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
     user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
+    limit: LimitText = Field(None, description=_describe_limit(DEFAULT_EXPORT_LIMIT, MAX_EXPORT_LIMIT))
     format: ExportFormat = Field(ExportFormat.JSON, description="json or csv.")
 
 

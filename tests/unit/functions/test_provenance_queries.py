@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from functions.provenance_queries import (
     EventsQuery,
+    ExportQuery,
     LenientParser,
     SequenceQuery,
     WindowQuery,
@@ -72,6 +73,20 @@ def test_a_sequence_must_be_a_number(text: str) -> None:
     """A sequence that is not a number is rejected, because a default would return unexpected records."""
     with pytest.raises(ValidationError):
         SequenceQuery.model_validate({"fromSequence": text})
+
+
+@pytest.mark.parametrize(
+    ("model", "default", "maximum"), [(EventsQuery, "100", "1000"), (ExportQuery, "10000", "100000")]
+)
+def test_the_description_of_a_limit_names_its_default_and_maximum(
+    model: type[WindowQuery], default: str, maximum: str
+) -> None:
+    """The description of the parameter `limit` names the default and the maximum of the operation."""
+    description = model.model_fields["limit"].description
+    assert description == (
+        f"Maximum number of records, by default {default}. An invalid value selects the default, and a value above "
+        f"{maximum} selects {maximum}."
+    )
 
 
 def test_an_empty_filter_counts_as_missing() -> None:

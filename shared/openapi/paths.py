@@ -70,12 +70,11 @@ def _describe_path_parameter(route_segment: str, parameter_name: str) -> _Parame
         return _ParameterText("Id of the webhook.", "3b1f8e0c7a5d4e2f9c6b8a7d5e4f3c2b")
     if (route_segment, parameter_name) == ("alerts", "id"):
         return _ParameterText("Id of the alert.", "5f0c7a1e9b3d4f6a8c2e1d0b7a695847")
-    description, example = _PATH_PARAMETERS[parameter_name]
-    return _ParameterText(description, _LOOKUPS[route_segment] if parameter_name == "lookup" else example)
+    texts = _LOOKUPS[route_segment] if parameter_name == "lookup" else _PATH_PARAMETERS[parameter_name]
+    return _ParameterText(*texts)
 
 
 _PATH_PARAMETERS = {
-    "lookup": ("Lookup key; for the execution of a warm query also its API path.", ""),
     "queryId": ("Lookup key of the warm query.", "pressure-5m"),
     "workspaceId": ("Id of the workspace.", "plant-a"),
     "surfaceLookup": ("Lookup key of the surface.", "cooling"),
@@ -97,17 +96,18 @@ _PATH_PARAMETERS = {
 }
 
 
+_CONNECTION: Final = ("Lookup key of the data connection.", "pump-rig")
 _LOOKUPS = {
-    "warm-queries": "pressure-5m",
-    "telemetry": "pump-rig",
-    "downloads": "pump-rig",
-    "imports": "pump-rig",
-    "data-stores": "orders",
-    "connections": "pump-rig",
-    "surfaces": "cooling",
-    "alert-rules": "pressure-high",
+    "warm-queries": ("Lookup key of the warm query; for its execution also its API path.", "pressure-5m"),
+    "telemetry": _CONNECTION,
+    "downloads": _CONNECTION,
+    "imports": _CONNECTION,
+    "data-stores": ("Lookup key of the database.", "orders"),
+    "connections": _CONNECTION,
+    "surfaces": ("Lookup key of the surface.", "cooling"),
+    "alert-rules": ("Lookup key of the alert rule.", "pressure-high"),
 }
-"""Examples of ids in URLs (lookups), by the second segment of a route."""
+"""Descriptions and examples of ids in URLs (lookups), by the second segment of a route."""
 
 
 BEARER: Final = "bearer"

@@ -67,6 +67,20 @@ def test_each_parameter_of_the_service_is_described() -> None:
             assert all(each["description"] and each["example"] for each in parameters), operation.route
 
 
+@pytest.mark.parametrize(
+    ("route", "description"),
+    [
+        ("oi-api/warm-queries/{lookup}", "Lookup key of the warm query; for its execution also its API path."),
+        ("oi-api/telemetry/{lookup}", "Lookup key of the data connection."),
+        ("oi-api/data-stores/{lookup}/containers", "Lookup key of the database."),
+    ],
+)
+def test_the_description_of_a_lookup_names_the_kind_of_item(route: str, description: str) -> None:
+    """The description of a lookup names the kind of item that the lookup identifies."""
+    [parameter] = build_path_parameters(declare_operation(route))
+    assert parameter["description"] == description
+
+
 READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
 
 

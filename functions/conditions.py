@@ -21,15 +21,25 @@ READ_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 KNOWN_VERSION: Final[Mapping[str, Mapping[str, Any]]] = {"If-None-Match": READ_CONDITIONS["If-None-Match"]}
+_IF_NONE_MATCH: Final = "Run the operation only if none of these ETags matches the stored version, else reply 412."
 WRITE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     **READ_CONDITIONS,
     "If-None-Match": {
-        **READ_CONDITIONS["If-None-Match"],
-        "description": "Run the operation only if none of these ETags matches the stored version, else reply 412. `*` "
-        "matches every version, so the operation only creates.",
+        "description": f"{_IF_NONE_MATCH} `*` matches every version, so the operation only creates.",
+        "schema": _TAGS,
         "example": "*",
     },
 }
+"""Conditional headers of operations that create or replace an item."""
+CHANGE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **READ_CONDITIONS,
+    "If-None-Match": {
+        "description": f"{_IF_NONE_MATCH} `*` matches every version, so the operation is always rejected.",
+        "schema": _TAGS,
+        "example": '"1a"',
+    },
+}
+"""Conditional headers of operations that change or delete an existing item, and never create one."""
 
 
 def parse_conditional_headers(request: Request) -> Condition:

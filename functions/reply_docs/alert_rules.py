@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from functions.conditions import WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS, WRITE_CONDITIONS
 from functions.reply_docs.warm_queries import LOOKUP
 from shared.catalog.alert_rule_models import Operator, Rows, RuleKind, Severity
 from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
@@ -127,7 +127,7 @@ RULE_PUT = OperationDocs(
     path=PATH,
     headers=WRITE_CONDITIONS,
 )
-RULE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
+RULE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=CHANGE_CONDITIONS)
 
 _TRIAL: Final = {
     "alerts": [
@@ -191,4 +191,4 @@ SURFACE_PUT = OperationDocs(
     path=PATH,
     headers=WRITE_CONDITIONS,
 )
-SURFACE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=PATH, headers=WRITE_CONDITIONS)
+SURFACE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=PATH, headers=CHANGE_CONDITIONS)

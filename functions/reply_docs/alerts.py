@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from functions.conditions import WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS
 from shared.alerts.models import AlertState
 from shared.catalog.alert_rule_models import Severity
 from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
@@ -203,14 +203,14 @@ WEBHOOK_PUT = OperationDocs(
     error_statuses=(412,),
     example=_SENT,
     path=PATH,
-    headers=WRITE_CONDITIONS,
+    headers=CHANGE_CONDITIONS,
 )
-WEBHOOK_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
+WEBHOOK_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=CHANGE_CONDITIONS)
 SECRET_ROTATED = OperationDocs(
     (DocumentedReply(200, "The webhook with its new secret.", WebhookWithSecret, _WITH_SECRET, headers=DEFINITION),),
     error_statuses=(412, 422),
     path=PATH,
-    headers={**WRITE_CONDITIONS, **IDEMPOTENT},
+    headers={**CHANGE_CONDITIONS, **IDEMPOTENT},
 )
 SENT = OperationDocs(
     (DocumentedReply(202, "The delivery, which is sent in the background.", WebhookDelivery, _DELIVERY),),

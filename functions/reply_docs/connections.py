@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from functions.conditions import WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS, WRITE_CONDITIONS
 from functions.reply_docs.warm_queries import LOOKUP
 from shared.catalog.models import ConnectionType, SignalType, TimestampFormat
 from shared.http.operation_docs import DEFINITION, NO_CONTENT, DocumentedReply, OperationDocs
@@ -152,7 +152,7 @@ PUT = OperationDocs(
     path=PATH,
     headers=WRITE_CONDITIONS,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=PATH, headers=WRITE_CONDITIONS)
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=PATH, headers=CHANGE_CONDITIONS)
 
 SIGNALS = OperationDocs((DocumentedReply(200, "The signals.", ConnectionSignals, {"signals": [SIGNAL]}),), path=PATH)
 _INFERRED: Final = {"name": "Pressure", "pointer": "/Pressure", "type": "real", "share": 1.0, "min": 3.9, "max": 4.4}

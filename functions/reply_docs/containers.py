@@ -5,7 +5,7 @@ from typing import Final, TypedDict
 
 from pydantic import with_config
 
-from functions.conditions import READ_CONDITIONS, WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS, READ_CONDITIONS
 from shared.catalog.models import DatabaseAccess, DataClass, Verb
 from shared.http.operation_docs import (
     DEFINITION,
@@ -102,7 +102,7 @@ CREATED = OperationDocs(
     example=_WRITTEN,
     headers=IDEMPOTENT,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=WRITE_CONDITIONS)
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=CHANGE_CONDITIONS)
 
 _DECLARED: Final = {
     **_WRITTEN,
@@ -127,7 +127,7 @@ RECORD_PUT = OperationDocs(
     (DocumentedReply(200, "The changed record.", ContainerRecord, _RECORD, headers=DEFINITION),),
     error_statuses=(409, 412),
     example={"expose": ["list", "read"]},
-    headers=WRITE_CONDITIONS,
+    headers=CHANGE_CONDITIONS,
 )
 
 _PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
@@ -147,8 +147,8 @@ DOCUMENT_READ = OperationDocs(
 DOCUMENT_REPLACED = OperationDocs(
     (DocumentedReply(200, "The stored document.", Document, _DOCUMENT, headers=STATE),),
     error_statuses=(412,),
-    headers=WRITE_CONDITIONS,
+    headers=CHANGE_CONDITIONS,
     example=_DOCUMENT,
     listed=False,
 )
-DOCUMENT_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), headers=WRITE_CONDITIONS, listed=False)
+DOCUMENT_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), headers=CHANGE_CONDITIONS, listed=False)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
-from functions.conditions import KNOWN_VERSION, WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS, KNOWN_VERSION, WRITE_CONDITIONS
 from functions.reply_docs.workspace_document import DocumentWarning
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.operation_docs import (
@@ -232,12 +232,12 @@ PUT = OperationDocs(
     path={"lookup": LOOKUP},
     headers=WRITE_CONDITIONS,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=WRITE_CONDITIONS)
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=CHANGE_CONDITIONS)
 APPROVED = OperationDocs(
     (DocumentedReply(200, "The approved query.", QueryDefinition, _DEFINITION, headers=STATE),),
     error_statuses=(409, 412, *ENGINE_REFUSALS),
     example={"signature": {"meaning": "approval", "statement": "Checked against the data sheet."}},
-    headers={**WRITE_CONDITIONS, **IDEMPOTENT},
+    headers={**CHANGE_CONDITIONS, **IDEMPOTENT},
 )
 REJECTED = OperationDocs(
     (
@@ -258,5 +258,5 @@ REJECTED = OperationDocs(
     ),
     error_statuses=(409, 412),
     example={"comment": "Pressure must be in bar."},
-    headers={**WRITE_CONDITIONS, **IDEMPOTENT},
+    headers={**CHANGE_CONDITIONS, **IDEMPOTENT},
 )

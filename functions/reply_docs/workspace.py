@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
-from functions.conditions import WRITE_CONDITIONS
+from functions.conditions import CHANGE_CONDITIONS, WRITE_CONDITIONS
 from shared.auth.rights import AccessRight, Role
 from shared.catalog.models import Tier
 from shared.http.operation_docs import DEFINITION, NO_CONTENT, DocumentedReply, OperationDocs
@@ -74,7 +74,7 @@ WORKSPACE_PUT = OperationDocs(
     (DocumentedReply(200, "The changed workspace.", WorkspaceDescription, _WORKSPACE, headers=DEFINITION),),
     error_statuses=(409, 412),
     example=_SENT_WORKSPACE,
-    headers=WRITE_CONDITIONS,
+    headers=CHANGE_CONDITIONS,
 )
 
 
@@ -132,4 +132,4 @@ MEMBER_PUT = OperationDocs(
     path=MEMBER_PATH,
     headers=WRITE_CONDITIONS,
 )
-MEMBER_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=MEMBER_PATH, headers=WRITE_CONDITIONS)
+MEMBER_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=MEMBER_PATH, headers=CHANGE_CONDITIONS)

@@ -34,6 +34,16 @@ def test_a_malformed_conditional_header_is_named(header: str) -> None:
     assert header.replace("_", "-") in raised.value.detail.lower()
 
 
+def test_only_operations_that_create_describe_a_condition_to_create() -> None:
+    """Only an operation that can reply 201 says of the header `If-None-Match: *` that the operation then creates."""
+    conditional = [each for group in GROUPS for each in group.operations if "If-None-Match" in each.docs.headers]
+    create = {each.name for each in conditional if any(reply.status == 201 for reply in each.docs.replies)}
+    assert "put_warm_query" in create
+    assert create == {
+        each.name for each in conditional if "only creates" in each.docs.headers["If-None-Match"]["description"]
+    }
+
+
 def test_each_operation_that_replies_304_declares_the_condition() -> None:
     """Each operation with a documented 304 reply documents the header If-None-Match, so that clients can send it."""
     operations = [each for group in GROUPS for each in group.operations if NOT_MODIFIED in each.docs.replies]

@@ -148,7 +148,7 @@ class WarmQueries:
         """
         stored = (await self._catalog()).find_query(lookup_or_path)
         if stored is None:
-            detail = f"No warm query has the lookup (short name in URLs) {lookup_or_path[:64]}."
+            detail = f"No warm query has the lookup (short name in URLs) or API path {lookup_or_path[:64]!r}."
             raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
         query = stored.value
         if query.approval is None:

@@ -127,3 +127,14 @@ async def test_rows_of_a_query_are_serialised_once_if_they_are_selected(
         answer = await service.run(CALLER, text + fragment, {}, None)
     assert orjson.loads(orjson.dumps(answer.body)) == {"data": {"executeQuery": result}}
     assert pool.jobs == jobs
+
+
+async def test_the_error_about_an_unknown_query_names_the_name() -> None:
+    """The error of `executeQuery` about an unknown query says that no query has this name, lookup or API path."""
+    stores: Any = CountingStores(build_catalog())
+    queries = cast("Any", Queries())
+    service = GraphQLService(stores.load_catalog, stores, ConnectionStatuses(()), queries, QueryColumns(Engine()))
+    answer = await service.run(CALLER, 'mutation { executeQuery(name: "Pressure per hour") { rows } }', {}, None)
+    [error] = answer.body["errors"]
+    assert error["extensions"]["code"] == "RESOURCE_NOT_FOUND"
+    assert error["message"] == "No warm query has the name, lookup or API path 'Pressure per hour'."

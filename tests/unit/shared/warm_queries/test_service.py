@@ -87,8 +87,10 @@ async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
 
 @pytest.mark.parametrize("lookup", ["nothing", "Plain", "area/plain/", "area"])
 async def test_unknown_lookup_is_not_found(lookup: str) -> None:
-    """A lookup must match exactly, also in letter case."""
-    assert (await get_error(lookup)).code == "WARM_QUERY_NOT_FOUND"
+    """A lookup or API path must match exactly, also in letter case; the error names both kinds of id."""
+    error = await get_error(lookup)
+    assert error.code == "WARM_QUERY_NOT_FOUND"
+    assert error.detail == f"No warm query has the lookup (short name in URLs) or API path {lookup!r}."
 
 
 async def test_draft_cannot_be_executed() -> None:

@@ -71,7 +71,8 @@ async def _check_proof_query(call: Call[ProofQuery], faults: ValidationErrors) -
     query = call.query
     await _check_selected_chain(call, faults)
     if faults.has_valid_fields("size") and query.size is None:
-        faults.add(build_invalid_field_error("size", "is required: the size of the checkpoint"))
+        rule = "is required: the number of records that the proof covers, such as the size of a checkpoint"
+        faults.add(build_invalid_field_error("size", rule))
     if faults.has_valid_fields("sequence", "from") and (query.sequence is None) == (query.from_size is None):
         faults.add(build_invalid_field_error("sequence", "exactly one of sequence and from is required"))
 

@@ -157,9 +157,11 @@ class ProofQuery(CheckpointQuery):
 
     sequence: SequenceOrSize = Field(None, description="Sequence of a record, for an inclusion proof.")
     from_size: SequenceOrSize = Field(
-        None, alias="from", description="Size of an earlier checkpoint, for a consistency proof."
+        None, alias="from", description="Number of records that the chain had earlier, for a consistency proof."
     )
-    size: SequenceOrSize = Field(None, description="Size of the checkpoint; required.")
+    size: SequenceOrSize = Field(
+        None, description="Number of records that the proof covers, such as the size of a checkpoint; required."
+    )
 
 
 def _parse_and_clamp_to_stored_range(text: str) -> int:

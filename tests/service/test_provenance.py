@@ -378,7 +378,7 @@ def test_a_chain_survives_a_kill(signing_service: Service) -> None:
 def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) -> None:
     """Whenever a chain has grown, the service signs a checkpoint.
 
-    An inclusion proof connects a record with the checkpoint.
+    An inclusion proof connects a record with the checkpoint, or with any other size of the chain.
     """
     editor = signing_service.create_client("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
@@ -395,6 +395,15 @@ def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) ->
     assert (growth["from"], growth["size"]) == (3, 5)
     assert check_failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == [
         "sequence"
+    ]
+    proofs = [
+        editor.get(f"/oi-api/provenance/proof?scopeKey=signed&sequence=2{size}").json()
+        for size in ("&size=4", "", "&size=6")
+    ]
+    assert [proof.get("size") or proof["errors"][0]["message"] for proof in proofs] == [
+        4,
+        "is required: the number of records that the proof covers, such as the size of a checkpoint",
+        "must be from 1 to 5, the number of records in the chain",
     ]
     key = signing_service.create_anonymous_client().get("/.well-known/oi-checkpoint-key")
     assert key.status_code == 200

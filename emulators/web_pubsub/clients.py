@@ -88,7 +88,7 @@ class JsonSession:
         try:
             request = REQUESTS.validate_json(text if text is not None else data or b"")
         except ValidationError:
-            self._connection.close(POLICY, "the message is not a request of the subprotocol")
+            self._connection.close(POLICY, "The message is not a request of the subprotocol.")
             return
         if isinstance(request, Ping):
             self._connection.send_system_message({"type": "pong"})
@@ -150,7 +150,7 @@ class JsonSession:
             case DataType.BINARY, str(text):
                 with contextlib.suppress(binascii.Error):
                     return base64.b64decode(text, validate=True)
-        self._connection.close(POLICY, "data does not match its dataType")
+        self._connection.close(POLICY, "The property data does not match its dataType.")
         return None
 
     def _acknowledge_request(self, ack_id: int, *, succeeded: bool) -> None:
@@ -184,10 +184,10 @@ async def forward_event(
     try:
         response = await events.send_user_event(event_name, subject, _TYPES[data_type], data)
     except UpstreamError:
-        connection.close(POLICY, "the event handler does not respond")
+        connection.close(POLICY, "The event handler does not respond.")
         return
     if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
-        connection.close(POLICY, "the event handler rejects the message")
+        connection.close(POLICY, "The event handler rejects the message.")
         return
     if "ce-connectionstate" in response.headers:
         connection.state = subject.state = response.headers["ce-connectionstate"]
@@ -245,7 +245,7 @@ async def _run_prelude_or_close_connection(connection: ClientConnection, prelude
         await prelude
     except Exception:
         _LOGGER.exception("the work before live messages, such as a replay, failed; the client's connection is closed")
-        connection.close(BROKEN, "the work before live messages, such as a replay, failed")
+        connection.close(BROKEN, "The work before live messages, such as a replay, failed.")
 
 
 async def reject_handshake(scope: Message, send: Send, error: WorkspaceError) -> None:

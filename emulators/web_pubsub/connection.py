@@ -181,7 +181,9 @@ class ClientConnection:
         self._outbox.discard_and_close()
         self._socket.close_with_code(code, reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore"))
 
-    def close_at(self, instant: datetime, code: int = TOKEN_EXPIRED, reason: str = "the token expired") -> None:
+    def close_at(
+        self, instant: datetime, code: int = TOKEN_EXPIRED, reason: str = "The token has expired; request a new one."
+    ) -> None:
         """Schedule the close of the connection at a time, unless an earlier close is already scheduled."""
         loop = asyncio.get_running_loop()
         at = loop.time() + (instant - now()).total_seconds()
@@ -205,4 +207,4 @@ class ClientConnection:
 
     def _close_slow_client(self) -> None:
         _LOGGER.warning("a client is too slow and is closed", extra=fields(connectionId=self.id))
-        self.close(TRY_AGAIN_LATER, "the client is too slow")
+        self.close(TRY_AGAIN_LATER, "The client is too slow.")

@@ -112,7 +112,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         """Close the connection with code 1001, because the server stops; abort if the client does not read."""
         if self.handshake_complete and not self.close_sent:
-            self.close_with_code(CloseCode.GOING_AWAY, "the host stops")
+            self.close_with_code(CloseCode.GOING_AWAY, "The host stops.")
         super().shutdown()
         self.loop.call_later(_STOP_SECONDS, self.transport.abort)
 

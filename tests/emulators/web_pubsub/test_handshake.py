@@ -214,7 +214,7 @@ async def test_the_event_handler_can_set_when_a_connection_is_closed(running_emu
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
     await wait_until(lambda: "disconnected" in running_emulator.handler.events())
-    assert json.loads(running_emulator.handler.told[-1][1])["reason"] == "the token expired"
+    assert json.loads(running_emulator.handler.told[-1][1])["reason"] == "The token has expired; request a new one."
 
 
 async def test_the_event_handler_can_extend_a_connection(running_emulator: Running) -> None:

@@ -91,7 +91,7 @@ async def test_a_slow_client_is_closed_and_others_are_served(
     await hub.publish("g", b"end", _TEXT)
     for task in received:
         assert await asyncio.wait_for(task, 60) == list(range(sent))
-    await asyncio.to_thread(slow.read_until, b"\x88\x18\x03\xf5the client is too slow")
+    await asyncio.to_thread(slow.read_until, b"\x88\x19\x03\xf5The client is too slow.")
 
 
 def _have_received_at_least(counts: list[int], minimum: int) -> bool:
@@ -122,7 +122,7 @@ async def test_too_many_small_messages_close_a_client(
     for _ in range(200):
         await hub.publish("g", b"y", _TEXT)
     await wait_until(lambda: not hub.get_user_connections("slow"))
-    assert connection.close_reason == "the client is too slow"
+    assert connection.close_reason == "The client is too slow."
     slow.socket.close()
 
 

@@ -35,7 +35,7 @@ from shared.mcp_server.capabilities import (
     build_result_too_large_error,
 )
 from shared.openapi.schemas import build_schema_with_definitions
-from shared.validation.names import find_nearest_names
+from shared.validation.names import find_nearest_names, format_nearest_names_suggestion
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import to_row_objects
 from shared.warm_queries.service import DEFAULT_LIMIT
@@ -224,7 +224,7 @@ async def add_nearest_names_to_error(
 ) -> WorkspaceError:
     """Return a copy of the error about an unknown lookup (short name) that also lists the most similar known names."""
     nearest = await services().runtime.run_in_thread(find_nearest_names, unknown_name, list(known_names))
-    detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
+    detail = f"{error.detail}{format_nearest_names_suggestion(nearest)}"
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
 
 

@@ -48,7 +48,7 @@ from shared.observability.logs import request_id
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_json, serialise_json_in_parts
 from shared.text_formats.strict_json import parse_json_body
-from shared.validation.names import find_nearest_names
+from shared.validation.names import find_nearest_names, format_nearest_names_suggestion
 
 _FIRST_ERROR: Final = 400
 NAME: Final = "industrial-data-workspace"
@@ -254,7 +254,7 @@ class ProtocolSession:
         build = self._capabilities.tools.get(params.name)
         if build is None:
             rule = f"The tool {params.name!r} does not exist, or this token has no right to use it."
-            nearest = await self._format_nearest_names_suggestion(params.name, self._capabilities.tools)
+            nearest = await self._suggest_nearest_names(params.name, self._capabilities.tools)
             raise _build_invalid_params_error(f"{rule}{nearest} Call tools/list for all tools.")
         found = build()
         started = self._runtime.monotonic()
@@ -299,7 +299,7 @@ class ProtocolSession:
         uri = str(params.uri)
         build = self._capabilities.resources.get(uri)
         if build is None:
-            nearest = await self._format_nearest_names_suggestion(uri, self._capabilities.resources)
+            nearest = await self._suggest_nearest_names(uri, self._capabilities.resources)
             message = f"The resource {uri!r} does not exist.{nearest} Call resources/list for all resources."
             raise MCPError(types.INVALID_PARAMS, message, {"uri": uri})
         text = await self._runtime.run_in_thread_if_large(MAX_RESULT_CHARACTERS, _build_resource_json, build)
@@ -323,10 +323,10 @@ class ProtocolSession:
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
         )
 
-    async def _format_nearest_names_suggestion(self, unknown_name: str, known_names: Collection[str]) -> str:
+    async def _suggest_nearest_names(self, unknown_name: str, known_names: Collection[str]) -> str:
         """Write a sentence that suggests the known names most similar to an unknown name; empty if none is similar."""
         nearest = await self._runtime.run_in_thread(find_nearest_names, unknown_name, list(known_names))
-        return f" The nearest are {', '.join(nearest)}." if nearest else ""
+        return format_nearest_names_suggestion(nearest)
 
 
 async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:

@@ -1,7 +1,7 @@
 """Rules for names and ids: no look-alikes, and no characters that change the display of the surrounding text."""
 
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Final
 
@@ -11,8 +11,11 @@ MAX_NAME: Final = 256
 MAX_COMPARED: Final = 64
 """Maximum number of characters of a misspelt name that are compared with the known names, to limit the time."""
 _MAX_NEAREST: Final = 3
-_MIN_SIMILARITY: Final = 0.3
-"""Similarity of a name, 0 to 1, that is worth a suggestion if the caller can select from several."""
+_MIN_SIMILARITY: Final = 0.5
+"""Similarity of a name, 0 to 1, that is worth a suggestion if the caller can select from several.
+
+With a lower value, most unknown names would be near to a name of a small workspace.
+"""
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -135,6 +138,14 @@ def find_nearest_names(misspelt_name: str, known_names: Iterable[str]) -> list[s
         _remove_case_and_separators(misspelt_name[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY
     )
     return [folded[name] for name in close]
+
+
+def format_nearest_names_suggestion(nearest_names: Sequence[str]) -> str:
+    """Write a sentence, after a space, that suggests the known names nearest to an unknown one; empty without names."""
+    if not nearest_names:
+        return ""
+    verb = "is" if len(nearest_names) == 1 else "are"
+    return f" The nearest {verb} {', '.join(nearest_names)}."
 
 
 def _remove_case_and_separators(name: str) -> str:

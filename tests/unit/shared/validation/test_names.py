@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.validation.names import find_id_error, find_name_error, find_unicode_scripts, to_identity_key
+from shared.validation.names import (
+    find_id_error,
+    find_name_error,
+    find_nearest_names,
+    find_unicode_scripts,
+    format_nearest_names_suggestion,
+    to_identity_key,
+)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +94,18 @@ def test_ids_that_differ_only_in_form_have_equal_keys() -> None:
     """Ids that differ only in letter case, width or compatibility forms have the same key for comparison."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "sentence"),
+    [
+        ("compressor_stat", " The nearest is compressor-status."),
+        ("line-3", " The nearest are line-2, line-1."),
+        ("Pressure per 5 minutes", ""),
+        ("none", ""),
+    ],
+)
+def test_only_near_names_are_suggested(misspelt: str, sentence: str) -> None:
+    """The sentence about an unknown name lists the similar known names; it is empty if no name is similar."""
+    known = ["compressor-status", "line-1", "line-2"]
+    assert format_nearest_names_suggestion(find_nearest_names(misspelt, known)) == sentence

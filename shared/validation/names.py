@@ -11,11 +11,8 @@ MAX_NAME: Final = 256
 MAX_COMPARED: Final = 64
 """Maximum number of characters of a misspelt name that are compared with the known names, to limit the time."""
 _MAX_NEAREST: Final = 3
-_MIN_SIMILARITY: Final = 0.5
-"""Similarity of a name, 0 to 1, that is worth a suggestion if the caller can select from several.
-
-With a lower value, most unknown names would be near to a name of a small workspace.
-"""
+_MIN_SIMILARITY: Final = 0.3
+"""Similarity of a name, 0 to 1, that is worth a suggestion if the caller can select from several."""
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

@@ -139,7 +139,7 @@ class ImportService:
         return await self._blobs.create_upload_link(build_upload_blob_name(job.id), job.created_at + UPLOAD_LIFETIME)
 
     async def start(self, caller: Principal, job_id: str, runner: JobRunner, mapping: ImportMapping | None) -> Job:
-        """Start the work of an import; an import that has started already is returned unchanged.
+        """Start the work of an import; an import that has started with the same mapping is returned unchanged.
 
         Args:
             caller: the caller.
@@ -149,13 +149,13 @@ class ImportService:
 
         Raises:
             WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and
-                ``find_and_require_complete_upload``; CONFLICT ``IMPORT_ENDED`` if the import has ended already;
-                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the store of jobs does not respond.
+                ``find_and_require_complete_upload``; CONFLICT ``IMPORT_ENDED`` if the import has ended already, and
+                ``IMPORT_STARTED`` if it has started with another mapping; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the
+                store of jobs does not respond.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
-        if not job.is_unfinished:
-            raise build_job_ended_error(job)
+        _require_startable(job, mapping)
         if request.started_at is None:
             await self.require_enabled_connection(job.connections[0])
             blob = await find_and_require_complete_upload(self._blobs, job_id, request)
@@ -166,6 +166,8 @@ class ImportService:
             )
             if changed is None:
                 raise build_job_not_found_error(JobKind.IMPORT)
+            # A concurrent request may have started or cancelled the import before this change.
+            _require_startable(changed, mapping)
             job = changed
             _LOG.info("import started", extra=logs.fields(job=job_id, connection=job.connections[0], bytes=blob.size))
             await runner.start(job_id)
@@ -201,6 +203,16 @@ class ImportService:
         if started_at and can_have_stopped(job, started_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
+
+
+def _require_startable(job: Job, mapping: ImportMapping | None) -> None:
+    """Check that an import has not ended, and has not started with another mapping; None is any mapping."""
+    if not job.is_unfinished:
+        raise build_job_ended_error(job)
+    request = get_import_request(job)
+    if request.started_at is not None and mapping not in (None, request.mapping):
+        detail = "The import has started with another mapping; create a new import to use this mapping."
+        raise WorkspaceError(Kind.CONFLICT, "IMPORT_STARTED", detail)
 
 
 def get_import_request(job: Job) -> ImportRequest:

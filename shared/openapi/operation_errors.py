@@ -142,7 +142,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "download_surface_connection": (*_JOB, "SURFACE_NOT_FOUND", "CONNECTION_NOT_FOUND", "DOWNLOAD_NOT_FOUND"),
     "create_import": (*_JOB, *_IMPORT),
     "preview_import": _UPLOAD,
-    "start_import": _UPLOAD,
+    "start_import": (*_UPLOAD, "IMPORT_STARTED"),
     "list_imports": _FILES,
     "get_import": _IMPORT,
     "cancel_import": _IMPORT,

@@ -1,6 +1,6 @@
 """Tests of the import service that API requests use."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -75,6 +75,19 @@ def build_request(until: datetime) -> ImportRequest:
     return ImportRequest(format=ImportFormat.CSV, file_name="a.csv", mapping=mapping, upload_expires_at=until)
 
 
+def run_before_change(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, action: Callable[[], Awaitable[None]]
+) -> None:
+    """Run an action just before the next change of a job, as a concurrent request would."""
+    change = environment.jobs.change
+
+    async def change_after_action(job_id: str, update: Callable[[Job], Job]) -> Job | None:
+        await action()
+        return await change(job_id, update)
+
+    monkeypatch.setattr(environment.jobs, "change", change_after_action)
+
+
 async def test_an_import_counts_after_another_attempt_of_its_request_failed(
     imports: ImportService, environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +137,47 @@ async def test_a_repeated_start_returns_the_import(imports: ImportService) -> No
     started = await imports.start(ANN, "a1", runner, None)
     assert await imports.start(ANN, "a1", runner, None) == started
     assert runner.started == ["a1"]
+
+
+@pytest.mark.parametrize("is_concurrent", [False, True])
+async def test_a_started_import_accepts_no_other_mapping(
+    imports: ImportService, environment: Environment, monkeypatch: pytest.MonkeyPatch, *, is_concurrent: bool
+) -> None:
+    """A start with another mapping than that of the first start, also a concurrent one, gets an error.
+
+    The mapping of the first start can be repeated.
+    """
+    runner, first = FakeRunner(), ImportMapping(timestamp="time", columns=("t",))
+
+    async def start_first() -> None:
+        monkeypatch.undo()
+        await imports.start(ANN, "a1", runner, first)
+
+    if is_concurrent:
+        run_before_change(environment, monkeypatch, start_first)
+    else:
+        await start_first()
+    with pytest.raises(WorkspaceError, match="another mapping") as raised:
+        await imports.start(ANN, "a1", runner, ImportMapping(timestamp="time"))
+    assert (raised.value.kind, raised.value.code) == (Kind.CONFLICT, "IMPORT_STARTED")
+    assert get_import_request(await imports.start(ANN, "a1", runner, first)).mapping == first
+    assert runner.started == ["a1"]
+
+
+async def test_an_import_that_is_cancelled_during_its_start_does_not_start(
+    imports: ImportService, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start gets the error of an ended import if a concurrent request cancels the import."""
+    runner = FakeRunner()
+
+    async def cancel() -> None:
+        monkeypatch.undo()
+        await imports.cancel(ANN, "a1", runner)
+
+    run_before_change(environment, monkeypatch, cancel)
+    with pytest.raises(WorkspaceError) as raised:
+        await imports.start(ANN, "a1", runner, None)
+    assert (raised.value.code, runner.started) == ("IMPORT_ENDED", [])
 
 
 async def test_a_started_import_accepts_no_other_file(imports: ImportService, environment: Environment) -> None:

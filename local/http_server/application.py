@@ -17,7 +17,11 @@ from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import PREFIX as ADMIN
 from local.http_server.admin import Admin
 from local.http_server.body_memory import BodyMemory
-from local.http_server.error_replies import build_error_reply, read_or_create_request_id
+from local.http_server.error_replies import (
+    add_version_header_if_rest,
+    build_error_reply,
+    read_or_create_request_id,
+)
 from local.http_server.files import Files
 from local.http_server.request_head import check_host_header, check_request_target, check_single_idempotency_key
 from local.http_server.routes import RouteMatch, RouteTable
@@ -108,6 +112,7 @@ class HttpApp:
                 _build_internal_error("The local host failed; see its log."), given_id, close_connection=True
             )
         if isinstance(response, Reply):
+            add_version_header_if_rest(response, scope["raw_path"])
             record_rejected_request(
                 _build_request_for_trace_span(scope), given_id, response, time.perf_counter() - begun
             )

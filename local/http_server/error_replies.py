@@ -13,11 +13,16 @@ from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.http.messages import Reply
 from shared.http.problems import build_problem_reply
 from shared.http.security_headers import add_security_headers
+from shared.http.versions import add_version_header
 
 type RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
-_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ ]+ HTTP/([0-9])(?:\.[0-9])?")
+_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ (?P<target>[^ ]+) HTTP/(?P<major>[0-9])(?:\.[0-9])?")
+_REST_TARGET = re.compile(
+    rb"(?:(?i:https?)://[^/?#]*+)?"
+    rb"/(?:oi-api/(?!explorer)|workspace/api/|api/workspaces/|\.well-known/|oauth2/|healthz|readyz)"
+)
 _MAJOR: Final = b"1"
 _CODING: Final = b"transfer-encoding"
 
@@ -69,6 +74,17 @@ def build_error_reply(
     return reply
 
 
+def add_version_header_if_rest(reply: Reply, request_target: bytes) -> None:
+    """Add the header with the API version to an error reply if the request was sent to an address of the REST API.
+
+    Args:
+        reply: error reply of the local host; the app itself adds the header to its replies.
+        request_target: target of the request (RFC 9112 section 3.2); empty if it is unknown.
+    """
+    if _REST_TARGET.match(request_target):
+        add_version_header(reply)
+
+
 def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
     """Serialise a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a request that does not reach the ASGI application.
 
@@ -111,6 +127,16 @@ def check_http_version_and_transfer_coding(version: str, headers: Iterable[tuple
         )
 
 
+def find_request_target(received_bytes: bytes) -> bytes:
+    """Return the request target in the first line of a request; return no bytes if this line is invalid.
+
+    Args:
+        received_bytes: bytes of the request that were received last.
+    """
+    line = _LINE.match(received_bytes)
+    return b"" if line is None else line["target"]
+
+
 def build_parse_error(received_bytes: bytes, parser_message: str) -> WorkspaceError:
     """Return the error for a request that the HTTP parser cannot parse; call this only in an ``except`` block.
 
@@ -119,7 +145,7 @@ def build_parse_error(received_bytes: bytes, parser_message: str) -> WorkspaceEr
         parser_message: error message of the parser.
     """
     line = _LINE.match(received_bytes)
-    if line is not None and line[1] != _MAJOR:
+    if line is not None and line["major"] != _MAJOR:
         return _build_unsupported_version_error()
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is unknown."

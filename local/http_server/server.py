@@ -26,10 +26,12 @@ from local.host.shutdown import ShutdownSignal
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import (
     RawHeaders,
+    add_version_header_if_rest,
     build_error_reply,
     build_parse_error,
     build_timeout_reply,
     check_http_version_and_transfer_coding,
+    find_request_target,
     read_or_create_request_id,
     serialize_reply,
 )
@@ -163,9 +165,10 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Count the bytes of a part of the request target (callback of the parser)."""
-        self._sizes.count_target(url)
+        """Store a part of the request target, and count its bytes (callback of the parser)."""
+        # The reply to a target that is too long depends on the start of the target.
         super().on_url(url)
+        self._sizes.count_target(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header or trailer, and pass a header to the app (callback of the parser).
@@ -388,7 +391,16 @@ class HttpConnection(HttpToolsProtocol):
         known: RawHeaders = self.headers or ()
         return read_or_create_request_id(() if self._stage is _Stage.NOTHING else known)
 
+    def _find_request_target(self) -> bytes:
+        """Return the known part of the current request's target, which the parser passes on only after a valid method.
+
+        Return no bytes if no part is known.
+        """
+        known = b"" if self._stage is _Stage.NOTHING else self.url
+        return known or find_request_target(self._data)
+
     def _write_reply(self, reply: Reply) -> None:
+        add_version_header_if_rest(reply, self._find_request_target())
         self.transport.write(serialize_reply(reply, self.server_state.default_headers))
 
 

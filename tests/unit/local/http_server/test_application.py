@@ -1,6 +1,7 @@
 """Tests of HTTP requests and responses of functions on a local host."""
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+
+from shared.http.versions import CURRENT
 
 ECHO = """
 @app.route(route="echo/{name}/{*rest}", methods=["GET", "POST", "HEAD"])
@@ -185,6 +188,28 @@ def test_an_http_version_other_than_1_gets_505(host: Any, line: bytes) -> None:
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
     problem = json.loads(body)
     assert (problem["code"], problem["status"]) == ("HTTP_VERSION_NOT_SUPPORTED", 505)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET %s HTTP/1.1\r\n\r\n", 400),
+        (b"GET %s HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+        (b"GET %s HTTP/1.1\r\nHost: a\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n", 400),
+        (b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n", 413),
+        (b"GET %s?" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET %s HTTP/1.1\r\n" + b"a: b\r\n" * 101 + b"\r\n", 431),
+        (b"FOO %s HTTP/1.1\r\n\r\n", 501),
+        (b"POST %s HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"GET %s HTTP/2.0\r\n\r\n", 505),
+    ],
+)
+def test_error_replies_of_the_rest_api_state_the_version(host: Any, request_bytes: bytes, status: int) -> None:
+    """The host's own error replies state the API version at addresses of the REST API, and only there."""
+    for path, versions in ((b"/oi-api/team", [CURRENT.encode()]), (b"/v1/plant-a/graphql", [])):
+        head, _, _ = send_raw_request(host.url, request_bytes.replace(b"%s", path)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 %d " % status)
+        assert re.findall(rb"(?i)\r\noi-version: ([0-9-]*)", head) == versions
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,23 @@ import json
 
 import pytest
 
-from local.http_server.error_replies import build_error_reply, build_timeout_reply, read_or_create_request_id
+from functions import GROUPS
+from local.http_server.error_replies import (
+    add_version_header_if_rest,
+    build_error_reply,
+    build_timeout_reply,
+    read_or_create_request_id,
+)
 from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply
+from shared.http.versions import HEADER
+
+
+def states_version(request_target: str) -> bool:
+    """Return whether an error reply to a request with this target has the header with the API version."""
+    reply = Reply(400)
+    add_version_header_if_rest(reply, request_target.encode())
+    return HEADER in reply.headers
 
 
 @pytest.mark.parametrize("given", [b"a", b"~" * 128, b'!"{}'])
@@ -35,3 +50,28 @@ def test_an_error_reply_has_the_headers_of_the_error() -> None:
     reply = build_error_reply(WorkspaceError(Kind.UNAVAILABLE, "X_Y", "no", retryAfter=7), "id")
     assert (reply.headers["Retry-After"], reply.headers["x-request-id"]) == ("7", "id")
     assert "Connection" not in reply.headers
+
+
+def test_error_replies_state_the_version_at_the_addresses_of_versioned_operations() -> None:
+    """The host's error replies state the API version exactly at the addresses at which the app's replies state it."""
+    endpoints = [endpoint for group in GROUPS for endpoint in group.endpoints]
+    for origin in ("", "http://a:1", "HTTPS://[::1]"):
+        for query in ("", "?a=1"):
+            wrong = [
+                f"{origin}/{each.route}{query}"
+                for each in endpoints
+                if states_version(f"{origin}/{each.route}{query}") is not each.is_versioned
+            ]
+            assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("", "*", "a:80", "/", "ftp://a/oi-api/team", "/a/oi-api/team", "/files/a", "/admin/functions/a"),
+        *("/local/sign-in", "/runtime/webhooks/durabletask/a", "/client/hubs/live", "/api/hubs/live"),
+    ],
+)
+def test_error_replies_of_other_addresses_state_no_version(target: str) -> None:
+    """The host's error replies state no API version if the address is unknown or does not belong to the REST API."""
+    assert not states_version(target)

@@ -1,6 +1,7 @@
 """Tests that the documentation matches the code."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from functions import GROUPS
 from scripts.reference import TARGET, build_reference_page
 from shared.auth.rights import AccessRight
 from shared.settings import Settings
+from shared.webhooks.event_data import DESCRIPTIONS
+from shared.webhooks.events import WebhookEventType
 
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|OVERLOADED|THROTTLED|UNAUTHENTICATED")
@@ -76,3 +79,10 @@ def test_links_between_documents_work(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", path.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (path.parent / target).exists(), target
+
+
+def test_the_message_of_the_webhook_guide_has_the_properties_of_the_event() -> None:
+    """The message in docs/how-to/webhooks.md has the same properties as the example of its event type."""
+    page = (ROOT / "docs" / "how-to" / "webhooks.md").read_text(encoding="utf-8")
+    [message] = [json.loads(block) for block in re.findall(r'```json\n(\{"type": .*?)```', page, re.DOTALL)]
+    assert message["data"].keys() == DESCRIPTIONS[WebhookEventType(message["type"])].example.keys()

@@ -34,6 +34,7 @@ CACHED_TOKENS = 10_000
 RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
+_NO_KEY_OR_TOKEN = f"The credential is neither an API key, which begins with {api_keys.PREFIX}, nor a token."
 _ENDED = "The token ended because its owner was disabled or removed after its issue; request a new token."
 
 _LOG = logs.get_logger("auth")
@@ -153,6 +154,9 @@ class Authenticator:
                     "API keys are not accepted here; exchange the key for a token with GET /workspace/api/keys/jwt."
                 )
             return await self._authenticate_key(credential)
+        if "." not in credential:
+            # Most often a mistyped API key, which a message about a token would not explain.
+            raise build_unauthenticated_error(_NO_KEY_OR_TOKEN)
         if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra_token(credential):
             return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:

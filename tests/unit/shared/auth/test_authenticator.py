@@ -246,6 +246,17 @@ async def test_malformed_credential_is_rejected(auth_workspace: Workspace, autho
     await get_authentication_error(auth_workspace, authorization)
 
 
+async def test_a_text_that_is_no_token_is_not_called_a_token(auth_workspace: Workspace) -> None:
+    """The error about a text that is neither an API key nor a token, such as a mistyped key, does not call it a token.
+
+    The error about a malformed token does.
+    """
+    mistyped = await get_authentication_error(auth_workspace, "Bearer 0ik_abcdefgh_secret")
+    assert mistyped.detail == "The credential is neither an API key, which begins with oik_, nor a token."
+    malformed = await get_authentication_error(auth_workspace, "Bearer a.b.c", JWT_ONLY)
+    assert malformed.detail == "The token is not valid; request a new one."
+
+
 @given(st.text(max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(60), deadline=None)
 async def test_any_text_is_rejected_as_unauthenticated(auth_workspace: Workspace, text: str) -> None:

@@ -78,6 +78,18 @@ def test_printed_errors_do_not_control_the_terminal(
     assert "\x1b" not in printed
 
 
+def test_an_invalid_field_is_printed_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An invalid field is printed on a line of its own only if the description of the error does not name it."""
+    fields = [{"field": "to", "message": "requires `from`"}, {"field": "limit", "message": "is too large"}]
+
+    def raise_error(**_: object) -> None:
+        raise ApiError(400, "INVALID_REQUEST", "to: requires `from`", problem={"errors": fields})
+
+    monkeypatch.setattr(main, "main", raise_error)
+    assert execute([]) == 1
+    assert capsys.readouterr().err == "error: to: requires `from` (INVALID_REQUEST)\n  limit: is too large\n"
+
+
 def test_characters_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
     """If standard output cannot encode a character, the character is escaped; JSON output stays valid."""
     program = (

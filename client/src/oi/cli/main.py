@@ -114,9 +114,12 @@ def _print_error_and_get_exit_code(error: Exception) -> ExitCode:
     if isinstance(error, ApiError):
         from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
 
-        click.echo(f"error: {escape_controls(str(error))}", err=True)
+        description = str(error)
+        click.echo(f"error: {escape_controls(description)}", err=True)
         for each in error.errors:
-            click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
+            # The service's description of an error names the first invalid fields.
+            if (line := f"{each.get('field')}: {each.get('message')}") not in description:
+                click.echo(escape_controls(f"  {line}"), err=True)
         for note in getattr(error, "__notes__", ()):
             click.echo(escape_controls_except_line_breaks(note), err=True)
         if error.trace_id:

@@ -62,7 +62,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reject_reused_idempotency_key(call), _open_document(call.request) as loaded:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         warnings = [
-            *await _list_document_warnings_in_thread(loaded),
+            *await _list_document_warnings_in_thread(loaded, plan),
             *await _list_query_errors_as_warnings(loaded, plan),
         ]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
@@ -81,7 +81,7 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
         check_if_match_has_plan_tag(condition, plan.tag)
         try:
             warnings = [
-                *await _list_document_warnings_in_thread(loaded),
+                *await _list_document_warnings_in_thread(loaded, plan),
                 *await _validate_queries_and_warn_if_incomplete(loaded, plan, _APPLY_SECONDS),
             ]
         except DocumentError as error:
@@ -157,12 +157,13 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
 
-async def _list_document_warnings_in_thread(loaded: LoadedDocument) -> list[DocumentWarning]:
-    return await services().runtime.run_in_thread(_list_document_warnings, loaded)
+async def _list_document_warnings_in_thread(loaded: LoadedDocument, plan: DocumentPlan) -> list[DocumentWarning]:
+    return await services().runtime.run_in_thread(_list_document_warnings, loaded, plan)
 
 
-def _list_document_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
-    if not (found := list(iterate_warnings(loaded.document))):
+def _list_document_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> list[DocumentWarning]:
+    retained_queries = {item.key for item in plan.plan.retained if item.kind == ItemKind.WARM_QUERY}
+    if not (found := list(iterate_warnings(loaded.document, retained_queries))):
         return []
     return [
         {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}

@@ -40,13 +40,19 @@ def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iter
     return chain.from_iterable(rule(sections) for rule in rules)
 
 
-def iterate_warnings(document: WorkspaceDocument) -> Iterator[Violation]:
-    """Yield warnings about a valid document: member ids with letters of several scripts, rules with unknown queries."""
+def iterate_warnings(document: WorkspaceDocument, retained_queries: Collection[str] = ()) -> Iterator[Violation]:
+    """Yield warnings about a valid document: member ids with letters of several scripts, rules with unknown queries.
+
+    Args:
+        document: a valid workspace document.
+        retained_queries: lookups (ids in URLs) of queries that the workspace keeps although the document lacks them;
+            rules may name these queries.
+    """
     for index, member in enumerate(document.team):
         if len(scripts := find_unicode_scripts(member.id)) > 1:
             rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
             yield ("team", index, "id"), rule
-    queries = {query.lookup for query in document.warm_queries}
+    queries = {query.lookup for query in document.warm_queries}.union(retained_queries)
     for index, alert_rule in enumerate(document.alert_rules):
         if alert_rule.query is not None and alert_rule.query not in queries:
             rule = f"the document has no warm query {alert_rule.query}; without it, the rule has the state `error`"

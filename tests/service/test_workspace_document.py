@@ -98,7 +98,10 @@ def test_the_plan_of_an_exported_document_has_no_changes(admin: httpx.Client) ->
 
 
 def test_items_of_the_api_are_exported_and_retained(changeable_service: Service, admin: httpx.Client) -> None:
-    """A query that was created over the API is exported, and stays if a document without this query is applied."""
+    """A query that was created over the API is exported, and stays if a document without this query is applied.
+
+    The plan does not warn about an alert rule that names this query.
+    """
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert changeable_service.create_client("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (
         200,
@@ -111,6 +114,17 @@ def test_items_of_the_api_are_exported_and_retained(changeable_service: Service,
     planned = plan_document(admin, document)
     assert planned["changes"] == []
     assert {"kind": "warmQuery", "key": "of-api", "reason": "created through the API"} in planned["kept"]
+    rule: dict[str, Any] = {
+        "lookup": "of-api",
+        "name": "Of the API",
+        "severity": "info",
+        "surface": "hall",
+        "kind": "threshold",
+    }
+    rule |= {"every": "P1D", "query": "of-api", "condition": {"rows": "any"}}
+    document["alertRules"] = [*document.get("alertRules", []), rule]
+    planned = plan_document(admin, document)
+    assert (list_changes(planned), planned["warnings"]) == ([("added", "alertRule", "of-api")], [])
 
 
 def test_a_plan_lists_only_kept_items_that_the_caller_may_see(changeable_service: Service, admin: httpx.Client) -> None:

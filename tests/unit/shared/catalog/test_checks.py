@@ -322,8 +322,12 @@ def test_an_invalid_alert_rule_is_reported_at_its_field(old: str, new: str, mess
 
 
 def test_an_alert_rule_may_name_an_undeclared_query() -> None:
-    """If a document has an alert rule with an undeclared query, a warning is given, but the document is valid."""
+    """If a document has an alert rule with an undeclared query, a warning is given, but the document is valid.
+
+    There is no warning if the workspace keeps the query although the document lacks it.
+    """
     document = load_document(PLANT + RULES.replace("query: q1", "query: gone"), "plant.yaml")
     assert [(path, "gone" in message) for path, message in iterate_warnings(document)] == [
         (("alertRules", 0, "query"), True)
     ]
+    assert list(iterate_warnings(document, {"gone"})) == []

@@ -139,7 +139,7 @@ class JobQuota:
 
 def _build_too_many_jobs_error(max_jobs: int) -> WorkspaceError:
     detail = (
-        f"You have {max_jobs} unfinished downloads, imports and bundles, the most allowed "
+        f"Your unfinished downloads, imports and bundles have reached their limit, {max_jobs} "
         "(policies.quotas.jobsPerPrincipal); wait until one has ended or cancel one, then try again."
     )
     return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=max_jobs)
@@ -147,7 +147,7 @@ def _build_too_many_jobs_error(max_jobs: int) -> WorkspaceError:
 
 def _build_quota_exceeded_error(max_bytes: int) -> WorkspaceError:
     detail = (
-        f"The files of your downloads would exceed their limit of {max_bytes} bytes (policies.quotas.downloadBytes); "
+        f"The files of your downloads would exceed their limit in bytes, {max_bytes} (policies.quotas.downloadBytes); "
         "wait until older downloads expire, or request less data."
     )
     return WorkspaceError(Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED", detail, limit=max_bytes)

@@ -130,7 +130,7 @@ class StreamQuota:
 def _build_too_many_streams_error(max_streams: int) -> WorkspaceError:
     count("workspace.live.quota_refusals")
     detail = (
-        f"You have {max_streams} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "
+        f"Your open live streams have reached their limit, {max_streams} (policies.quotas.streamsPerPrincipal); "
         "close one, then try again."
     )
     return WorkspaceError(Kind.THROTTLED, "TOO_MANY_STREAMS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=max_streams)

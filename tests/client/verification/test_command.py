@@ -279,6 +279,15 @@ def test_fetch_does_not_print_tokens(
     assert TOKEN not in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("ledger")
+def test_one_record_is_named_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The result of a chain with one record says "1 record"."""
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8"))[:1]), encoding="utf-8")
+    assert main([str(file), *OPTIONS]) == 0
+    assert capsys.readouterr().out == f"sound: 1 record, {UNCHECKED}\n"
+
+
 async def test_the_verifier_warns_of_a_record_with_a_future_time(
     ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 
 from oi.cli.output import add_json_option, open_async_workspace, print_json
+from oi.counts import format_count
 from oi.replay.csv_rows import TIMESTAMP, CsvFile, CsvRow
 from oi.replay.layout import TIMESTAMP_FORMATS, build_replay_target, parse_json_pointer
 from oi.replay.message_ids import parse_time_zone
@@ -102,7 +103,7 @@ def replay_csv_files(as_json: bool, **options: Any) -> None:
         print_json(counts)
         return
     click.echo(
-        f"{counts['read']} rows read, {counts['accepted']} accepted, {counts['repeated']} repeated, "
+        f"{format_count(counts['read'], 'row')} read, {counts['accepted']} accepted, {counts['repeated']} repeated, "
         f"in {time.monotonic() - started:.1f} s"
     )
 

@@ -7,6 +7,7 @@ import click
 
 from oi.cli.output import add_json_option, open_workspace, print_json, print_rows
 from oi.control_characters import escape_controls
+from oi.counts import format_count
 
 
 @click.command("login")
@@ -151,10 +152,13 @@ def show_workspace_status(as_json: bool) -> None:
         print_json({"workspace": shown, "connections": connections})
         return
     stats = shown["stats"]
-    click.echo(
-        f"{shown['name']} ({shown['id']}), tier {shown['tier']}: {stats['connectionCount']} connections, "
-        f"{stats['surfaceCount']} surfaces, {stats['queryCount']} queries, {stats['memberCount']} members"
+    counts = (
+        format_count(stats["connectionCount"], "connection"),
+        format_count(stats["surfaceCount"], "surface"),
+        format_count(stats["queryCount"], "query", "queries"),
+        format_count(stats["memberCount"], "member"),
     )
+    click.echo(f"{shown['name']} ({shown['id']}), tier {shown['tier']}: {', '.join(counts)}")
     rows = [{**each, **(each.get("stats") or {})} for each in connections]
     print_rows(rows, ["lookup", "name", "status", "messagesReceived", "lastMessage"], empty_text="no connections")
 

@@ -13,6 +13,7 @@ from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
 from oi.cli.output import JSON_FILE, add_json_option, format_cell, format_json, open_workspace, print_json
 from oi.control_characters import escape_controls
+from oi.counts import format_count
 from oi.errors import ApiError, ForbiddenError, NotFoundError
 from oi.json_text import JsonTextError, encode_json, parse_json
 
@@ -55,15 +56,11 @@ def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
-            click.echo(f"{_format_message_count(accepted)} accepted before the error", err=True)
+            click.echo(f"{format_count(accepted, 'message')} accepted before the error", err=True)
         if isinstance(error, UnicodeDecodeError):
             raise click.UsageError("the input is not UTF-8 text") from None
         raise
-    print_json({"accepted": accepted}) if as_json else click.echo(f"{_format_message_count(accepted)} accepted")
-
-
-def _format_message_count(count: int) -> str:
-    return f"{count} message{'s'[: count != 1]}"
+    print_json({"accepted": accepted}) if as_json else click.echo(f"{format_count(accepted, 'message')} accepted")
 
 
 def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
@@ -248,10 +245,13 @@ def download_telemetry(
         print_json(job.job)
         return
     for path, file in zip(paths, job.job["files"], strict=True):
-        click.echo(f"{path}  {file['rows']:,} rows, {file['bytes']:,} bytes, SHA-256 verified")
+        rows = format_count(file["rows"], "row", separator=",")
+        size = format_count(file["bytes"], "byte", separator=",")
+        click.echo(f"{path}  {rows}, {size}, SHA-256 verified")
 
 
 def _print_download_progress(job: "Mapping[str, Any]") -> None:
     progress = job["progress"]
-    done, total, rows = (progress[name] for name in ("connectionsDone", "connectionsTotal", "rows"))
-    click.echo(f"{job['status']}: {done} of {total} connections, {rows:,} rows", err=True)
+    done, rows = progress["connectionsDone"], progress["rows"]
+    connections = format_count(progress["connectionsTotal"], "connection")
+    click.echo(f"{job['status']}: {done} of {connections}, {format_count(rows, 'row', separator=',')}", err=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from oi.counts import format_count
 from oi.verification.bundle_receipts import (
     KEY_SET,
     find_receipt_file_names,
@@ -285,7 +286,8 @@ def _parse_records(files: Mapping[str, bytes], chain_entry: Mapping[str, Any]) -
         raise BrokenError(chain_entry["file"], str(error)) from None
     if len(records) != chain_entry["records"]:
         raise BrokenError(
-            chain_entry["file"], f"the file has {len(records)} records; the manifest counts {chain_entry['records']}"
+            chain_entry["file"],
+            f"the file has {format_count(len(records), 'record')}; the manifest counts {chain_entry['records']}",
         )
     return records
 
@@ -307,13 +309,15 @@ def _verify_and_describe_complete_chain(
     if not verdict["ChainValid"]:
         raise BrokenError(str(verdict["BrokenAt"]), f"the service found a fault: {verdict['Reason']}")
     if verdict["Empty"] != (count == 0):
-        raise BrokenError(MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {count} records")
+        raise BrokenError(
+            MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {format_count(count, 'record')}"
+        )
     if chain_entry["proof"] is not None:
         proof = parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
         if not records:
             raise BrokenError(chain_entry["proof"], "the bundle contains a proof, but the chain has no records")
         _check_inclusion_proof(chain_entry["proof"], proof, records[-1], checkpoint)
-    return f"{count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
+    return format_count(count, "record") + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
 
 
 def _verify_and_describe_filtered_chain(
@@ -346,9 +350,10 @@ def _verify_and_describe_filtered_chain(
         last = sequence
     if chain_entry["target"] == AMENDMENTS:
         check_decision_signatures(records, is_complete=False)
+    filtered = format_count(len(records), "filtered record")
     if checkpoint is None or not records:
-        return f"{len(records)} filtered records"
-    return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"
+        return filtered
+    return f"the checkpoint of {checkpoint.size} covers {filtered}; completeness is not verified"
 
 
 def _describe_filter_mismatch_or_empty(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:

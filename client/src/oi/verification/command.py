@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from oi.control_characters import escape_controls
+from oi.counts import format_count
 from oi.verification.bundle import verify_bundle
 from oi.verification.export import (
     BrokenError,
@@ -165,7 +166,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         return _report_undecided_result(str(error))
     except ReceiptError as error:
         return _report_broken_chain("the receipt", str(error))
-    _print_escaped_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")
+    _print_escaped_line(f"sound: {receipt.record_id} of {format_count(receipt.size, 'record')} is in {receipt.subject}")
     _print_escaped_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
     return SOUND
 
@@ -227,7 +228,7 @@ def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: Chec
     """Print that the records of an export are valid; return the exit status, which is undecided without records."""
     count = len(records)
     against = _describe_checkpoint_coverage(checkpoint, count) if checkpoint else _WITHOUT_CHECKPOINT
-    _print_escaped_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
+    _print_escaped_line(f"sound: {format_count(count, 'record')}{against}" if count else f"empty: no records{against}")
     _warn_about_future_time(records)
     return SOUND if count else UNDECIDED
 
@@ -304,7 +305,7 @@ def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> E
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
         sys.stderr.write(f"error: {escape_controls(str(error))}\n")
         return getattr(error, "exit_status", 1)
-    _print_escaped_line(f"{fetched.count} records in {fetched.output}")
+    _print_escaped_line(f"{format_count(fetched.count, 'record')} in {fetched.output}")
     _print_escaped_line(fetched.checkpoint)
     for contradiction in fetched.contradictions:
         _print_escaped_line(f"contradiction: {contradiction}; keep both files as evidence")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import rfc8785
 
+from oi.counts import format_count
 from oi.json_text import build_object_rejecting_duplicates
 from oi.verification.hash_rule import (
     MAX_DEPTH,
@@ -246,6 +247,8 @@ def _describe_own_field_fault_or_empty(record: Mapping[str, Any]) -> str:
 def _check_checkpoint_matches(tree: CompactRange, checkpoint: CheckpointContent) -> None:
     if tree.size < checkpoint.size:
         missing = format_record_id(tree.size + 1)
-        raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
+        raise BrokenError(
+            missing, f"{missing} is missing: the checkpoint counts {format_count(checkpoint.size, 'record')}"
+        )
     if tree.compute_root() != checkpoint.root:
         raise BrokenError("checkpoint", "the checkpoint was signed for other records than those in the export")

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 
 from oi.addresses import check_address_protects_credentials, find_proxy_url
 from oi.control_characters import escape_controls
+from oi.counts import format_count
 from oi.drafts import create_draft_file
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
@@ -271,13 +272,14 @@ def _describe_contradiction_or_empty(downloaded: _RecordDigests, signed_note: st
         if after is not None and after.origin != before.origin:
             return f"the checkpoint in {path} belongs to {before.origin}, that of the service to {after.origin}"
         if len(downloaded.leaves) < before.size:
-            return (
-                f"the service has {len(downloaded.leaves)} records, but the checkpoint in {path} covers {before.size}"
-            )
+            received = format_count(len(downloaded.leaves), "record")
+            return f"the service has {received}, but the checkpoint in {path} covers {before.size}"
         if not downloaded.matches_checkpoint(before):
-            return f"the checkpoint of {before.size} records in {path} was made for other records than the service has"
+            covered = format_count(before.size, "record")
+            return f"the checkpoint of {covered} in {path} was made for other records than the service has"
         if after is not None and not downloaded.matches_checkpoint(after):
-            return f"the service's checkpoint of {after.size} records was made for other records than it returned"
+            covered = format_count(after.size, "record")
+            return f"the service's checkpoint of {covered} was made for other records than it returned"
     return _describe_changed_record_or_empty(downloaded, export_path)
 
 
@@ -297,7 +299,7 @@ def _describe_changed_record_or_empty(downloaded: _RecordDigests, export_path: P
         return f"{export_path} is not an export, so the records of the service cannot be compared with it"
     for number, record in enumerate(records):
         if number == len(downloaded.digests):
-            return f"the service has {number} records, but {export_path} has {len(records)}"
+            return f"the service has {format_count(number, 'record')}, but {export_path} has {len(records)}"
         if _compute_record_digest(record) != downloaded.digests[number]:
             return f"record {number + 1} in {export_path} differs from that of the service"
     return ""
@@ -342,13 +344,14 @@ def _save_checkpoint_and_describe_result(fetched: _FetchedCheckpoint, path: Path
         outcome = f"the existing checkpoint in {path} is unchanged" if before else "no checkpoint was saved"
         return f"{fetched.missing_reason}; {outcome}"
     if earlier is not None and earlier.size > newest.size:
-        return f"the checkpoint of the service has {newest.size} records; {path} still has the one of {earlier.size}"
+        covered = format_count(newest.size, "record")
+        return f"the checkpoint of the service has {covered}; {path} still has the one of {earlier.size}"
     if earlier is not None and earlier.size == newest.size and not set(before.split("\n")) <= set(note.split("\n")):
         return f"the checkpoint of the service lacks a signature that the one in {path} has, which is unchanged"
     with create_draft_file(path) as draft:
         draft.write_text(note, encoding="utf-8", newline="")
         draft.replace(path)
-    return f"checkpoint of {newest.size} records in {path}"
+    return f"checkpoint of {format_count(newest.size, 'record')} in {path}"
 
 
 def _read_saved_checkpoint_or_empty(path: Path) -> str:

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
+from oi.counts import format_count
 from oi.verification.export import describe_record_fault_or_empty
 from oi.verification.hash_rule import format_record_id
 from oi.verification.merkle import hash_leaf, hash_node
@@ -76,7 +77,7 @@ class RecordReceipt:
         node, place, last = hash_leaf(leaf_data), self.index, self.size - 1
         for step in self.path:
             if last == 0:
-                raise ReceiptError(f"the proof has too many hashes for a tree of {self.size} records")
+                raise ReceiptError(f"the proof has too many hashes for a tree of {format_count(self.size, 'record')}")
             if place & 1 or place == last:
                 node = hash_node(step, node)
                 while not place & 1 and place:
@@ -85,7 +86,7 @@ class RecordReceipt:
                 node = hash_node(node, step)
             place, last = place >> 1, last >> 1
         if last:
-            raise ReceiptError(f"the proof has too few hashes for a tree of {self.size} records")
+            raise ReceiptError(f"the proof has too few hashes for a tree of {format_count(self.size, 'record')}")
         return node
 
     def verify_signature(self, merkle_root: bytes, keys: Sequence[VerifierKey]) -> None:

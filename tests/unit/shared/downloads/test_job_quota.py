@@ -28,7 +28,7 @@ async def get_start_error(environment: Environment) -> tuple[Kind, str]:
     """Start a download that the quota must reject, and return kind and code of the error."""
     with pytest.raises(WorkspaceError) as failure:
         await start_download(environment)
-    assert f" limit, {failure.value.members['limit']} " in failure.value.detail.replace(" in bytes,", ",")
+    assert f", {failure.value.members['limit']} (policies" in failure.value.detail
     return failure.value.kind, failure.value.code
 
 

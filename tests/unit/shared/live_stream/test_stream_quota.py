@@ -65,7 +65,7 @@ async def get_stream_rejection(quota: StreamQuota, stream: str) -> dict[str, Any
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")
-    assert f" have reached their limit, {failure.value.members['limit']} (policies" in failure.value.detail
+    assert f", {failure.value.members['limit']} (policies" in failure.value.detail
     return failure.value.members
 
 

@@ -218,10 +218,10 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     query, parser = call.query, LenientParser()
     chain = resolve_amendments_chain(query.scope_key)
     filters = AmendmentFilters(
-        entity_id=query.entity_id or "",
-        entity_type=query.entity_type or "",
-        reason_category=query.reason_category or "",
-        amended_by=query.amended_by or "",
+        entity_id=parser.parse_filter("entityId", query.entity_id),
+        entity_type=parser.parse_filter("entityType", query.entity_type),
+        reason_category=parser.parse_filter("reasonCategory", query.reason_category),
+        amended_by=parser.parse_filter("amendedBy", query.amended_by),
         status=query.status,
         window=parser.parse_range_filters(query),
     )

@@ -15,7 +15,6 @@ from functions.provenance_queries import (
     TargetQuery,
     VerifyBody,
     WriteQuery,
-    build_equality_filters,
 )
 from functions.provenance_replies import (
     build_created_reply,
@@ -119,7 +118,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     """Return audit events that match the filters, newest first."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
+    filters = replace(parser.parse_range_filters(parameters), equal=parser.parse_equality_filters(parameters))
     with cancel_at_disconnect():
         answer = await query_records(
             services().provenance.chain_store,
@@ -169,7 +168,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     """Download audit events that match the filters, oldest first, as JSON or CSV."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
+    filters = replace(parser.parse_range_filters(parameters), equal=parser.parse_equality_filters(parameters))
     limit = parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
     with cancel_at_disconnect():

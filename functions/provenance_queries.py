@@ -2,7 +2,8 @@
 
 The module also contains ``VerifyBody``. The body models of events and amendments are in ``shared.provenance.models``.
 
-The API contract requires that invalid dates, limits and offsets are ignored; all other invalid values are rejected.
+The API contract requires that invalid dates, limits and offsets are ignored. Empty filters are ignored, too, because
+HTML forms send empty fields. All other invalid values are rejected.
 """
 
 import re
@@ -212,15 +213,21 @@ class LenientParser:
             to_sequence=None if sequences is None else sequences.to_sequence,
         )
 
+    def parse_filter(self, parameter_name: str, text: str | None) -> str:
+        """Return the value that a query parameter requires of a record; empty if any value matches."""
+        if text == "":
+            self.ignored.append(parameter_name)
+        return text or ""
+
+    def parse_equality_filters(self, query: EventsQuery | ExportQuery) -> dict[str, str]:
+        """Return the names and required values of the record properties by which a query filters."""
+        filters = {
+            "EntityType": self.parse_filter("entityType", query.entity_type),
+            "ActionType": self.parse_filter("actionType", query.action_type),
+            "UserID": self.parse_filter("userId", query.user_id),
+        }
+        return {name: value for name, value in filters.items() if value}
+
     def build_ignored_parameters_header(self) -> dict[str, str]:
         """Return the reply header that lists the ignored parameters; return no header if all parameters were valid."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
-
-
-def build_equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
-    """Return the names and required values of the record properties by which a query filters.
-
-    An empty query parameter counts as missing.
-    """
-    filters = {"EntityType": query.entity_type, "ActionType": query.action_type, "UserID": query.user_id}
-    return {name: value for name, value in filters.items() if value}

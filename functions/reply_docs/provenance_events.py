@@ -125,7 +125,7 @@ SCANNED = {
     "x-provenance-scanned": "Number of records read for this reply.",
     "x-provenance-has-more": "`true` if more records match than the reply contains.",
     "x-provenance-target": "Container of the chain.",
-    "x-provenance-ignored": "Names of ignored parameters: unknown ones, and invalid numbers and dates.",
+    "x-provenance-ignored": "Names of ignored parameters: unknown ones, invalid numbers and dates, and empty filters.",
     "x-provenance-damaged": "RecordIDs of up to 100 damaged records, shown as placeholders; missing if there are none.",
 }
 RECEIPT = {"Link": "URL of the checkpoint that will cover the record."}

@@ -107,6 +107,15 @@ def test_amendments_can_be_filtered_by_status_author_and_reason(service: Service
     check_problem(admin.get(AMENDMENTS, params={"scopeKey": "status", "status": "maybe"}), 400, "INVALID_REQUEST")
 
 
+def test_empty_filters_of_amendments_are_ignored_and_listed(service: Service) -> None:
+    """Empty filters of the list of amendments are ignored, and a header of the reply lists them."""
+    create_amendment(service.create_client("editor@t"), "empty filters")
+    names = ("entityId", "entityType", "reasonCategory", "amendedBy")
+    parameters = {"scopeKey": "empty filters", **dict.fromkeys(names, "")}
+    reply = service.create_client("admin@t").get(AMENDMENTS, params=parameters)
+    assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (1, ", ".join(names))
+
+
 @pytest.mark.parametrize(
     ("properties", "fields"),
     [

@@ -327,14 +327,14 @@ async def test_null_as_tool_argument_selects_the_default(plant: Service, name: s
 
 @pytest.mark.parametrize("name", ["query_audit_events", "list_amendments"])
 async def test_tools_that_read_records_list_ignored_arguments(plant: Service, name: str) -> None:
-    """The result of a tool that reads audit records lists the arguments whose invalid values were ignored."""
+    """The result of a tool that reads audit records lists the arguments whose invalid or empty values were ignored."""
     async with connect_client(plant) as client:
         schema = (await list_tools(client))[name].output_schema
         assert schema is not None
         assert schema["properties"]["ignored"] == {"type": "array", "items": {"type": "string"}}
         arguments = {"scopeKey": "line-1", "startDate": "2026-11-29T25:00:00Z", "endDate": "x", "limit": 0}
-        content = get_structured_content(await client.call_tool(name, arguments))
-        assert set(content["ignored"]) == {"startDate", "endDate", "limit"}
+        content = get_structured_content(await client.call_tool(name, {**arguments, "entityType": ""}))
+        assert set(content["ignored"]) == {"startDate", "endDate", "limit", "entityType"}
         content = get_structured_content(await client.call_tool(name, {"scopeKey": "line-1"}))
         assert content["ignored"] == []
 

@@ -245,12 +245,13 @@ def test_dates_of_a_range_are_compared_as_instants(service: Service, ten_records
         ({"limit": "+2", "offset": "+0"}, "limit, offset"),
         ({"limit": "-1", "offset": "-1"}, "limit, offset"),
         ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
+        ({"entityType": "", "actionType": "", "userId": ""}, "entityType, actionType, userId"),
     ],
 )
 def test_invalid_limits_and_dates_of_audit_queries_are_ignored_and_listed(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
-    """Invalid limits, offsets and dates are replaced by the defaults and listed in a header of the reply."""
+    """Invalid limits, offsets and dates, and empty filters, are replaced by the defaults and listed in a header."""
     reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert (reply.status_code, len(reply.json())) == (200, len(ten_records))
     named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}

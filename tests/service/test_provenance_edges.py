@@ -123,16 +123,16 @@ def test_an_invalid_json_body_gets_400(service: Service, content: bytes) -> None
 
 
 def test_export_lists_ignored_parameters(service: Service) -> None:
-    """An export ignores offset, sequences, and invalid limits and dates; a header lists all ignored parameters."""
+    """An export ignores offset, sequences, invalid limits and dates, and empty filters; a header lists them."""
     editor = service.create_client("editor@t")
     for number in range(3):
         write_event(editor, "export edges", EntityID=f"e{number}")
     parameters = {"scopeKey": "export edges", "offset": "2", "fromSequence": "x", "toSequence": "1"}
     reply = editor.get(f"{EVENTS}/export", params=parameters)
     assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "offset, fromSequence, toSequence")
-    bad = {"scopeKey": "export edges", "limit": "0", "startDate": "soon", "endDate": ""}
+    bad = {"scopeKey": "export edges", "limit": "0", "startDate": "soon", "endDate": "", "userId": ""}
     reply = editor.get(f"{EVENTS}/export", params=bad)
-    assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "startDate, endDate, limit")
+    assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "startDate, endDate, userId, limit")
     for wrong in ("CSV", "", "xml"):
         assert check_failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
 

@@ -9,7 +9,6 @@ from functions.provenance_queries import (
     LenientParser,
     SequenceQuery,
     WindowQuery,
-    build_equality_filters,
 )
 from shared.provenance.ports import Filters
 
@@ -90,6 +89,7 @@ def test_the_description_of_a_limit_names_its_default_and_maximum(
 
 
 def test_an_empty_filter_counts_as_missing() -> None:
-    """An empty filter counts as missing, because HTML forms send empty fields."""
-    query = EventsQuery.model_validate({"entityType": "", "userId": "ann"})
-    assert build_equality_filters(query) == {"UserID": "ann"}
+    """An empty filter counts as missing, because HTML forms send empty fields; a header names the parameter."""
+    parser, query = LenientParser(), EventsQuery.model_validate({"entityType": "", "userId": "ann"})
+    assert parser.parse_equality_filters(query) == {"UserID": "ann"}
+    assert parser.ignored == ["entityType"]

@@ -11,6 +11,7 @@ from shared.errors import WorkspaceError, build_invalid_field_error
 
 DEFAULT_SIZE: Final = 50
 MAX_SIZE: Final = 500
+_PREFIX: Final = "after:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,13 @@ class ListPage:
     """Page of a list at the root of a GraphQL query, such as ``queries``.
 
     Attributes:
+        list_name: name of the list's field; a cursor is valid only for the list that returned it.
         nodes: items of the page.
         total: number of items in the whole list.
         has_next: True if another page follows.
     """
 
+    list_name: str
     nodes: Sequence[CatalogEntry[Any]]
     total: int
     has_next: bool
@@ -30,7 +33,12 @@ class ListPage:
     @property
     def end_cursor(self) -> str | None:
         """Cursor of the last item on the page; None for an empty page."""
-        return to_cursor(self.nodes[-1]) if self.nodes else None
+        return self.to_cursor(self.nodes[-1]) if self.nodes else None
+
+    def to_cursor(self, stored: CatalogEntry[Any]) -> str:
+        """Build the cursor of an item of the list from the item's lookup (id in URLs)."""
+        text = f"{_PREFIX}{self.list_name}:{stored.value.lookup}"
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,12 @@ class PageRequest:
             raise build_invalid_field_error(name, f"must be between 0 and {MAX_SIZE}")
         return value
 
-    def select_page(self, sorted_entries: Sequence[CatalogEntry[Any]]) -> ListPage:
-        """Return the requested page of a list that is sorted by lookup (id in URLs).
+    def select_page(self, list_name: str, sorted_entries: Sequence[CatalogEntry[Any]]) -> ListPage:
+        """Return the requested page of a list.
+
+        Args:
+            list_name: name of the list's field; a cursor of another list is rejected.
+            sorted_entries: items of the list, sorted by lookup (id in URLs).
 
         Raises:
             WorkspaceError: INVALID with the name of the argument.
@@ -65,14 +77,14 @@ class PageRequest:
             raise build_invalid_field_error(
                 "first", "must not be combined with limit or offset; use first and after, or limit and offset"
             )
-        size, start = self.get_page_size(), self._determine_start_index(sorted_entries)
+        size, start = self.get_page_size(), self._determine_start_index(list_name, sorted_entries)
         nodes = sorted_entries[start : start + size]
-        return ListPage(nodes, len(sorted_entries), start + len(nodes) < len(sorted_entries))
+        return ListPage(list_name, nodes, len(sorted_entries), start + len(nodes) < len(sorted_entries))
 
-    def _determine_start_index(self, sorted_entries: Sequence[CatalogEntry[Any]]) -> int:
+    def _determine_start_index(self, list_name: str, sorted_entries: Sequence[CatalogEntry[Any]]) -> int:
         """Return the index of the first item of the page, from ``after`` or ``offset``."""
         if self.after is not None:
-            last = _parse_lookup_of_cursor(self.after)
+            last = _parse_lookup_of_cursor(list_name, self.after)
             # Compare keys, not positions: items inserted before the cursor must not shift the page.
             return sum(stored.value.lookup <= last for stored in sorted_entries)
         offset = self.offset or 0
@@ -81,20 +93,16 @@ class PageRequest:
         return offset
 
 
-def to_cursor(stored: CatalogEntry[Any]) -> str:
-    """Build the cursor of a list item from the item's lookup (id in URLs)."""
-    return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
-
-
-def _parse_lookup_of_cursor(cursor: str) -> str:
-    """Return the lookup (id in URLs) of the item for which a cursor was built."""
+def _parse_lookup_of_cursor(list_name: str, cursor: str) -> str:
+    """Return the lookup (id in URLs) of the item of a list for which a cursor was built."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         raise _build_invalid_cursor_error() from None
-    if not text.startswith("after:"):
+    prefix = f"{_PREFIX}{list_name}:"
+    if not text.startswith(prefix):
         raise _build_invalid_cursor_error()
-    return text.removeprefix("after:")
+    return text.removeprefix(prefix)
 
 
 def _build_invalid_cursor_error() -> WorkspaceError:

@@ -32,7 +32,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
-from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
+from shared.graphql_api.paging import ListPage, PageRequest
 from shared.graphql_api.request import GraphQLRequest
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import iterate_json_parts_of_rows
@@ -146,10 +146,10 @@ def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) 
     """Resolve the field ``queries``: return a page of saved queries, optionally of one surface (connection group)."""
     request = _require_catalog_read(info)
     if surface is None:
-        return PageRequest(**paging).select_page(request.sorted_queries)
+        return PageRequest(**paging).select_page("queries", request.sorted_queries)
     known = request.catalog.surfaces
     lookup = surface if surface in known else next((key for key, one in known.items() if one.value.name == surface), "")
-    return PageRequest(**paging).select_page(request.queries_by_surface.get(lookup, []))
+    return PageRequest(**paging).select_page("queries", request.queries_by_surface.get(lookup, []))
 
 
 @QUERY.field("query")
@@ -163,7 +163,7 @@ def list_connections(_: Any, info: Info, status: str | None = None, **paging: An
     """Resolve the field ``connections``: return a page of connections, optionally only connections with one status."""
     request = _require_catalog_read(info)
     ordered = request.sorted_connections if status is None else request.connections_by_status.get(status, [])
-    return PageRequest(**paging).select_page(ordered)
+    return PageRequest(**paging).select_page("connections", ordered)
 
 
 @QUERY.field("connection")
@@ -175,7 +175,7 @@ def find_connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] 
 @QUERY.field("surfaces")
 def list_surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
     """Resolve the field ``surfaces``: return a page of surfaces (groups of connections)."""
-    return PageRequest(**paging).select_page(_require_catalog_read(info).sorted_surfaces)
+    return PageRequest(**paging).select_page("surfaces", _require_catalog_read(info).sorted_surfaces)
 
 
 @QUERY.field("surface")
@@ -349,7 +349,7 @@ def _resolve_own_list[T](
 
 
 def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
-    return [{"node": node, "cursor": to_cursor(node)} for node in page.nodes]
+    return [{"node": node, "cursor": page.to_cursor(node)} for node in page.nodes]
 
 
 def _build_catalog_entry_type(type_name: str, /, **fields: str) -> ObjectType:

@@ -121,6 +121,22 @@ def test_paging_by_cursor_and_by_offset_return_the_same_items(reader: httpx.Clie
     assert whole == seen == by_offset
 
 
+def test_a_graphql_cursor_belongs_to_its_list(reader: httpx.Client) -> None:
+    """A cursor of another list gets VALIDATION_ERROR; a filter does not make another list."""
+    names = ("queries", "connections", "surfaces")
+    pages = query_data(reader, "{" + " ".join(f"{name}(first: 1) {{ edges {{ cursor }} }}" for name in names) + "}")
+    for name in names:
+        cursor = pages[name]["edges"][0]["cursor"]
+        for other in names:
+            query = f'{{ {other}(after: "{cursor}") {{ totalCount }} }}'
+            if other == name:
+                assert query_data(reader, query)[name]["totalCount"] > 0
+            else:
+                assert list_error_codes(execute_request(reader, query)) == ["VALIDATION_ERROR"], (name, other)
+    filtered = f'{{ queries(after: "{pages["queries"]["edges"][0]["cursor"]}", surface: "hall") {{ totalCount }} }}'
+    assert query_data(reader, filtered)["queries"]["totalCount"] > 0
+
+
 def test_a_graphql_page_of_zero_items_has_no_cursor(reader: httpx.Client) -> None:
     """A page with `first: 0` has `hasNextPage: true`, but no cursor."""
     parameters = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"

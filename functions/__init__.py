@@ -21,6 +21,7 @@ GROUPS = (
         "DELETE workspace/api/keys/{keyId}",
         "GET workspace/api/keys/whoami",
         "GET .well-known/jwks.json",
+        routes_without_head=("workspace/api/keys/jwt",),
     ),
     LazyGroup(
         "warm-queries",

@@ -4,7 +4,7 @@ Importing the models, domains and descriptions of a group takes time. The Functi
 method and route of an operation, so neither the start of the app nor requests to other groups wait for that import.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -23,6 +23,7 @@ class LazyGroup:
         durable: True if handlers start orchestrations with the client in ``durable_runner.CLIENT``.
         has_own_error_format: True if the group's error replies are not problem documents.
         is_versioned: True if the group's requests and replies state a version of the API.
+        routes_without_head: routes whose GET has an effect, so that they reject HEAD.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class LazyGroup:
         durable: bool = False,
         has_own_error_format: bool = False,
         is_versioned: bool = True,
+        routes_without_head: Collection[str] = (),
     ) -> None:
         self.name = name
         self.durable = durable
@@ -40,7 +42,9 @@ class LazyGroup:
         self.is_versioned = is_versioned
         self._module = module
         parts = (address.partition(" ") for address in addresses)
-        self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
+        self.endpoints = tuple(
+            LazyEndpoint(method, route, self, route not in routes_without_head) for method, _, route in parts
+        )
 
     @property
     def is_loaded(self) -> bool:
@@ -53,7 +57,8 @@ class LazyGroup:
 
         Raises:
             ImportError: the import failed; the next use retries it.
-            LookupError: the module's declarations differ from ``functions.GROUPS``: addresses, error format or version.
+            LookupError: the module's declarations differ from ``functions.GROUPS``: addresses, HEAD, error format or
+                version.
         """
         group: Group = import_module(self._module).GROUP
         listed = [(self.name, one.method, one.route) for one in self.endpoints]
@@ -64,6 +69,8 @@ class LazyGroup:
             raise LookupError(f"has_own_error_format of {self._module} differs between the module and functions.GROUPS")
         if any(one.is_versioned != self.is_versioned for one in group.operations):
             raise LookupError(f"is_versioned of {self._module} differs between the module and functions.GROUPS")
+        if any(own.allows_head != one.allows_head for own, one in zip(self.endpoints, group.operations, strict=True)):
+            raise LookupError(f"allows_head of {self._module} differs from routes_without_head in functions.GROUPS")
         return tuple(group.operations)
 
 
@@ -74,6 +81,7 @@ class LazyEndpoint:
     method: str
     route: str
     group: LazyGroup
+    allows_head: bool = True
 
     @property
     def has_own_error_format(self) -> bool:

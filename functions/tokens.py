@@ -155,6 +155,8 @@ async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> N
     check=_check_new_token,
     rejects=frozenset({CredentialRestriction.DELEGATED}),
     docs=MINTED_DOCS,
+    # A HEAD request would issue a token that nobody receives.
+    allows_head=False,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""

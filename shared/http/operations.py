@@ -162,6 +162,7 @@ class Operation:
         docs: additional documentation for the OpenAPI document.
         build_error_reply: builds the error replies in the group's format.
         is_versioned: whether requests and replies state a version of the API.
+        allows_head: whether a GET operation also serves HEAD; False if GET has an effect and not only reads.
         deprecation: dates of a deprecated operation; None if it is not deprecated. :class:`DeprecatedAlias` marks
             deprecated names of body properties.
         check: checks the rules that the models do not express; None if there are no such rules.
@@ -195,6 +196,7 @@ class Operation:
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
     check_sender: SenderCheck | None = field(default=None, repr=False, compare=False)
     deprecation: Deprecation | None = None
+    allows_head: bool = True
 
     @property
     def rights(self) -> tuple[AccessRight, ...]:
@@ -240,6 +242,7 @@ class OperationOptions(TypedDict, total=False):
     credential: Callable[[Request], str]
     check_sender: SenderCheck | None
     deprecation: Deprecation | None
+    allows_head: bool
 
 
 class Endpoint(Protocol):
@@ -263,6 +266,11 @@ class Endpoint(Protocol):
     @property
     def is_versioned(self) -> bool:
         """True if requests and replies state a version of the API."""
+        ...
+
+    @property
+    def allows_head(self) -> bool:
+        """True if a GET operation also serves HEAD."""
         ...
 
     @property

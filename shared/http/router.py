@@ -99,9 +99,11 @@ class Router:
         other: Endpoint | None = None
         for methods, parameters in self._iterate_matching_routes(_normalise_path(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
-            if endpoint is not None:
+            if endpoint is not None and (method != "HEAD" or endpoint.allows_head):
                 return Match(endpoint, parameters)
             allowed.update(methods)
+            if "GET" in methods and methods["GET"].allows_head:
+                allowed.add("HEAD")
             other = other or next(iter(methods.values()))
         if other is None:
             raise UnmatchedRequestError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
@@ -110,7 +112,7 @@ class Router:
             "METHOD_NOT_ALLOWED",
             f"Method {method} is not allowed for this route.",
             other,
-            allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
+            allow=sorted(allowed),
         )
 
     def _iterate_matching_routes(self, path: str) -> Iterable[_RouteMatch]:

@@ -197,6 +197,14 @@ def test_unknown_routes_and_methods_are_problem_documents(
     assert (status == 405) == ("allow" in reply.headers)
 
 
+def test_a_head_request_issues_no_token(service: Service) -> None:
+    """HEAD is not allowed where GET issues a token, because nobody would receive the token."""
+    caller = service.create_anonymous_client(service.read_api_key("viewer@t"))
+    reply = caller.head("/workspace/api/keys/jwt")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "DELETE, GET")
+    assert caller.head("/workspace/api/keys").status_code == 200
+
+
 def test_every_reply_has_a_request_id(service: Service) -> None:
     """Each reply, including errors, has the request id of the request or, without one, a new id.
 

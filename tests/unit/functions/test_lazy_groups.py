@@ -68,6 +68,14 @@ def test_loading_a_group_that_differs_from_its_list_fails(
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
+def test_loading_a_group_with_another_rule_for_head_fails(declared_group: Group) -> None:
+    """Loading an endpoint group fails if its module and the list disagree about the routes that reject HEAD."""
+    declared_group.endpoint("GET", "things", allows_head=False)(_return_empty_reply)
+    assert LazyGroup("sample", MODULE, "GET things", routes_without_head=("things",)).operations
+    with pytest.raises(LookupError, match="routes_without_head"):
+        _ = LazyGroup("sample", MODULE, "GET things").operations
+
+
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
     """If the import of an endpoint group fails, only its routes return 500; the log has the reason."""
     declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_return_empty_reply)

@@ -76,6 +76,22 @@ def test_the_error_about_a_wrong_method_lists_the_allowed_methods() -> None:
     assert caught.value.members["allow"] == ["GET", "HEAD", "PUT"]
 
 
+def test_head_is_not_allowed_for_a_get_operation_with_an_effect() -> None:
+    """HEAD is neither served nor listed as allowed for a GET operation that does not allow it."""
+    group = Group("test")
+
+    @group.endpoint("GET", "tokens/new", allows_head=False)
+    async def _issue_token(_: Call) -> Reply:
+        return Reply()
+
+    router = Router(group.operations)
+    assert router.match("GET", "/tokens/new").operation.allows_head is False
+    for method in ("HEAD", "OPTIONS"):
+        with pytest.raises(WorkspaceError) as caught:
+            router.match(method, "/tokens/new")
+        assert caught.value.members["allow"] == ["GET"]
+
+
 def test_a_duplicate_route_is_rejected() -> None:
     """Two operations with the same method and route raise an error at the start."""
     with pytest.raises(ValueError, match="is declared twice"):

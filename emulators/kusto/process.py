@@ -217,7 +217,7 @@ def _stop_at_end_of_input(server: uvicorn.Server, consumer: HubConsumer | None) 
     while os.read(0, 4096):
         if consumer is not None:
             consumer.wake()
-    _LOGGER.warning("the parent process has ended; shutting down")
+    _LOGGER.info("standard input has ended, because the parent process stops or was killed; shutting down")
     server.should_exit = True
     threading.Event().wait(2 * _GRACE_SECONDS)
     os._exit(1)  # a process that hangs would block the database file for its successor

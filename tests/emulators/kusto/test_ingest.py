@@ -1,6 +1,7 @@
 """Tests of the ingestion from the Event Hub into the table."""
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -288,7 +289,10 @@ def test_queries_cannot_read_internal_tables(installation: Installation) -> None
 
 
 def test_the_emulator_ends_when_its_standard_input_ends(installation: Installation) -> None:
-    """When standard input ends, the emulator ends and releases the database, even during a query."""
+    """When standard input ends, the emulator ends and releases the database, even during a query.
+
+    The log has no warning, because each normal stop of the local host ends the emulator in this way.
+    """
     installation.send_messages(*(build_message(number) for number in range(3000)))
     endpoint = installation.start_emulator("--exit-with-parent", stdin=subprocess.PIPE)
     endpoint.wait_for_statistics(build_processed_condition(3000))
@@ -300,6 +304,8 @@ def test_the_emulator_ends_when_its_standard_input_ends(installation: Installati
     endpoint.process.stdin.close()
     assert endpoint.process.wait(20) in (0, 1)
     end_process(endpoint.process)
+    [line] = [line for line in endpoint.read_log().splitlines() if "standard input has ended" in line]
+    assert json.loads(line)["level"] == "INFO"
     again = installation.start_emulator()
     assert again.query_rows("Telemetry | count") == [[3000]]
 

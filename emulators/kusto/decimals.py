@@ -10,6 +10,10 @@ FRACTION_DIGITS = 9
 WHOLE_DIGITS = 29
 
 
+class DecimalRangeError(Exception):
+    """A decimal has more digits than DuckDB can store; the message contains the rule."""
+
+
 def is_representable_in_duckdb(value: Decimal) -> bool:
     """Return whether DuckDB can store a finite decimal with all of its digits."""
     # `abs` would round to the 28 digits of Python's decimal context.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, is_representable_in_duckdb
+from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, DecimalRangeError, is_representable_in_duckdb
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.timespans import TimespanRangeError, parse_kusto_timespan
 
@@ -101,7 +101,7 @@ def parse_parameter_value(literal: Any, kusto_type: str, parameter_name: str) ->
         return None if inner == "null" else _READERS[kusto_type](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
         raise _build_type_mismatch_error(parameter_name, kusto_type) from error
-    except TimespanRangeError as error:
+    except (TimespanRangeError, DecimalRangeError) as error:
         raise unsupported_error(f"the value of the query parameter '{parameter_name}'", str(error)) from error
 
 
@@ -156,8 +156,8 @@ def _parse_decimal(text: str) -> Decimal:
     if not value.is_finite():
         raise ValueError("the value must be a finite number")
     if not is_representable_in_duckdb(value):
-        raise unsupported_error(
-            f"decimal values with more than {WHOLE_DIGITS} digits before or {FRACTION_DIGITS} after the point"
+        raise DecimalRangeError(
+            f"a decimal must have at most {WHOLE_DIGITS} digits before and {FRACTION_DIGITS} after the point"
         )
     return value
 

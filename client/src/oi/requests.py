@@ -238,7 +238,7 @@ def require_no_ignored_parameters(response: httpx.Response) -> None:
         InvalidRequestError: the service has ignored a parameter; ``errors`` names it.
     """
     if ignored := response.headers.get("x-provenance-ignored"):
-        rule = "the value is invalid, or the service does not know the parameter"
+        rule = "the value is invalid or empty, or the service does not know the parameter"
         errors = [{"field": name, "message": rule} for name in ignored.split(", ")]
         detail = "The service ignored parameters of the request, and returned other records than requested."
         raise InvalidRequestError(response.status_code, "", detail, problem={"errors": errors})

@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from shared.backends.bounded_replies import BoundedReplyConnector
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.outbound.addresses import AddressRefusedError, AddressRules, OutboundUrl, parse_addresses
@@ -113,7 +114,7 @@ class CheckedHttp:
 
     def _get_or_open_session(self, scheme: str) -> aiohttp.ClientSession:
         if scheme not in self._sessions:
-            connector = aiohttp.TCPConnector(
+            connector = BoundedReplyConnector(
                 resolver=_CheckingResolver(self._rules, self._names, scheme),
                 use_dns_cache=False,
                 limit=MAX_CONNECTIONS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
 
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
-from shared.graphql_api.error_codes import to_graphql_error_object
+from shared.graphql_api.error_codes import MAX_REPLY_BYTES, build_reply_too_large_error, to_graphql_error_object
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
@@ -13,14 +13,17 @@ from shared.http.operations import Access, Call, Group, RawBody
 from shared.http.problems import STATUS, build_error_headers, build_problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.interpreter import load_modules
-from shared.text_formats.serialisation import serialise_json
+from shared.text_formats.serialisation import (
+    estimate_json_size,
+    join_parts_up_to,
+    serialise_json,
+    serialise_json_in_parts,
+)
 from shared.text_formats.strict_json import parse_json_body
 from shared.wiring import services
 
 ROUTE = "v1/{workspaceId}/graphql"
 GRAPHQL_JSON: Final = "application/graphql-response+json"
-_BYTES_PER_FIELD: Final = 8
-"""Estimated size of a field in a reply, which decides whether a worker thread serialises the reply."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 """HTTP methods of the endpoint; error replies to other methods are problem documents."""
 
@@ -115,12 +118,18 @@ async def parse_graphql_parameters(request: Request) -> GraphQLParameters:
 def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool) -> Reply:
     """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
+    If the reply has more than ``MAX_REPLY_BYTES``, return an error instead.
+
     ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 if the
     media type is ``application/json``, as the working draft requires.
     """
+    content = join_parts_up_to(serialise_json_in_parts(body), MAX_REPLY_BYTES)
+    if content is None:
+        is_executed = False
+        content = serialise_json({"errors": [to_graphql_error_object(build_reply_too_large_error())]})
     media_type = _select_reply_media_type(request)
     status = 400 if media_type == GRAPHQL_JSON and not is_executed else 200
-    return Reply(status, serialise_json(body), {"Content-Type": f"{media_type}; charset=utf-8"})
+    return Reply(status, content, {"Content-Type": f"{media_type}; charset=utf-8"})
 
 
 def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
@@ -170,7 +179,7 @@ async def _execute_graphql_request(call: Call[Any, Any]) -> Reply:
         queries_only=call.request.method != "POST",
     )
     return await services().runtime.run_in_thread_if_large(
-        outcome.max_fields * _BYTES_PER_FIELD,
+        estimate_json_size(outcome.body) + outcome.row_bytes,
         build_graphql_reply,
         call.request,
         outcome.body,

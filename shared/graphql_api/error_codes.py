@@ -7,6 +7,9 @@ from shared.errors import Kind, WorkspaceError
 VALIDATION_ERROR: Final = "VALIDATION_ERROR"
 INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 RATE_LIMITED: Final = "RATE_LIMITED"
+MAX_REPLY_BYTES: Final = 16 * 1024 * 1024
+"""Maximum size in bytes of a reply, and of the rows of all queries in it, as JSON text."""
+
 _CODES: Final = {
     Kind.INVALID: VALIDATION_ERROR,
     Kind.LENGTH_REQUIRED: VALIDATION_ERROR,
@@ -22,6 +25,12 @@ _CODES: Final = {
 }
 _ENGINE_ERRORS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUERY_TOO_LARGE"})
 """Engine errors about an approved query; for the caller, who did not write the query, they are internal errors."""
+
+
+def build_reply_too_large_error() -> WorkspaceError:
+    """Build the error for a request whose reply would have more than ``MAX_REPLY_BYTES``."""
+    detail = f"The reply has more than {MAX_REPLY_BYTES} bytes; select fewer fields, aliases or rows, or smaller pages."
+    return WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail)
 
 
 def to_graphql_code(error: WorkspaceError) -> str:

@@ -12,7 +12,7 @@ from graphql import GraphQLError, GraphQLResolveInfo
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.graphql_api.error_codes import VALIDATION_ERROR
+from shared.graphql_api.error_codes import MAX_REPLY_BYTES, VALIDATION_ERROR, build_reply_too_large_error
 from shared.graphql_api.limits import MAX_OWN_LIST_FIELDS, count_fields_of_item
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
@@ -72,6 +72,7 @@ class GraphQLRequest:
         prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
         own_list_fields: number of fields returned so far in lists that belong to one connection or to one surface
             (group of connections); ``MAX_OWN_LIST_FIELDS`` limits their number for the whole request.
+        row_bytes: size of the rows returned so far, as JSON text in bytes; ``MAX_REPLY_BYTES`` limits it.
     """
 
     principal: Principal
@@ -84,6 +85,7 @@ class GraphQLRequest:
     failures: list[GraphQLError] = field(default_factory=list)
     prefetched: PrefetchedColumns | None = None
     own_list_fields: int = 0
+    row_bytes: int = 0
 
     @property
     def has_too_many_fields(self) -> bool:
@@ -158,6 +160,16 @@ class GraphQLRequest:
         self.own_list_fields += length * self._fields_of_item[key]
         if self.has_too_many_fields:
             raise build_too_many_fields_error()
+
+    def count_row_bytes(self, size: int) -> None:
+        """Count the bytes of rows that a field returns as JSON text.
+
+        Raises:
+            WorkspaceError: TOO_LARGE if the rows of all queries in this request are larger than a reply may be.
+        """
+        self.row_bytes += size
+        if self.row_bytes > MAX_REPLY_BYTES:
+            raise build_reply_too_large_error()
 
     @cached_property
     def _fields_of_item(self) -> dict[tuple[int, ...], int]:

@@ -32,10 +32,11 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_field_error, build_invalid_fields_error
+from shared.graphql_api.error_codes import MAX_REPLY_BYTES
 from shared.graphql_api.paging import ListPage, PageRequest
 from shared.graphql_api.request import GraphQLRequest
 from shared.runtime import Runtime
-from shared.text_formats.serialisation import iterate_json_parts_of_rows
+from shared.text_formats.serialisation import iterate_json_parts_of_rows, join_parts_up_to
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
@@ -208,6 +209,7 @@ async def execute_query(
     """
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
+    request.count_row_bytes(0)  # raises an error if the rows of earlier fields have already exceeded the limit
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
         raise build_invalid_field_error("parameters", "must be an object that contains the parameters by name")
@@ -249,27 +251,31 @@ class _RowsOnDemand:
         self._run = run
         self._runtime = runtime
         self._lock = asyncio.Lock()
-        self._rows: list[orjson.Fragment] | None = None
+        self._is_serialised = False
+        self._text: bytes | None = None
 
-    async def serialise(self) -> list[orjson.Fragment]:
-        """Return the rows as :func:`_serialise_rows` serialises them."""
+    async def serialise(self) -> bytes | None:
+        """Return the JSON text of all rows, with commas between the rows; None if it is too large for a reply."""
         async with self._lock:
-            if self._rows is None:
-                self._rows = await self._runtime.run_in_thread_if_large(self._run.size, _serialise_rows, self._run)
-            return self._rows
+            if not self._is_serialised:
+                self._text = await self._runtime.run_in_thread_if_large(self._run.size, _serialise_rows, self._run)
+                self._is_serialised = True
+            return self._text
 
 
-def _serialise_rows(query_result: QueryResult) -> list[orjson.Fragment]:
-    """Serialise all rows of a result to one JSON text, with commas between the rows.
+def _serialise_rows(query_result: QueryResult) -> bytes | None:
+    return join_parts_up_to(iterate_json_parts_of_rows(query_result.rows, query_result.size), MAX_REPLY_BYTES)
 
-    The returned list has this text as its only element, or is empty without rows. With one element for each row, the
-    GraphQL library would process each row on the event loop, and would then serialise all rows in one call.
+
+async def _resolve_rows(result: Mapping[str, Any], info: Info) -> list[orjson.Fragment]:
+    """Resolve the field ``rows``: return a list with the JSON text of all rows as its only element, or without any.
+
+    With one element for each row, the GraphQL library would process each row on the event loop, and would then
+    serialise all rows in one call.
     """
-    return (
-        [orjson.Fragment(b"".join(iterate_json_parts_of_rows(query_result.rows, query_result.size)))]
-        if query_result.rows
-        else []
-    )
+    text: bytes | None = await result["rows"].serialise()
+    info.context.count_row_bytes(MAX_REPLY_BYTES + 1 if text is None else len(text))
+    return [orjson.Fragment(text)] if text else []
 
 
 def _to_execution_result(query_result: QueryResult, rows: _RowsOnDemand) -> dict[str, Any]:
@@ -388,7 +394,7 @@ CONNECTION.set_field("status", lambda stored, info: info.context.derive_connecti
 CONNECTION.set_field("surfaces", _resolve_own_list(GraphQLRequest.list_surfaces_of_connection))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
-EXECUTION_RESULT.set_field("rows", lambda result, _: result["rows"].serialise())
+EXECUTION_RESULT.set_field("rows", _resolve_rows)
 SURFACE = _build_catalog_entry_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", _resolve_own_list(GraphQLRequest.list_connections_of_surface))
 SURFACE.set_field("queries", _resolve_own_list(GraphQLRequest.list_queries_of_surface))

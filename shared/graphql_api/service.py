@@ -65,12 +65,12 @@ class GraphQLResult:
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
         executed: False if the operation was rejected: ``data`` is missing, and no error belongs to a single field.
-        max_fields: upper bound of the number of fields in ``data``.
+        row_bytes: size of the rows of all queries in ``data``, which are serialised already.
     """
 
     body: dict[str, Any]
     executed: bool
-    max_fields: int = 0
+    row_bytes: int = 0
 
 
 class GraphQLService:
@@ -189,7 +189,7 @@ class GraphQLService:
             result = await execution if isawaitable(execution) else execution
         if context.has_too_many_fields:
             return _build_rejected_result([format_error(build_too_many_fields_error())])
-        return replace(_to_graphql_result(result, context.failures), max_fields=max_fields)
+        return replace(_to_graphql_result(result, context.failures), row_bytes=context.row_bytes)
 
     async def _execute_in_thread(
         self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest

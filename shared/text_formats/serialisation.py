@@ -123,6 +123,23 @@ def serialise_json_in_parts(value: Any) -> Iterator[bytes]:
         yield b"}"
 
 
+def estimate_json_size(value: Any) -> int:
+    """Return about how many characters the JSON text of a value has; of a large value, only a part is counted."""
+    return _count_values_up_to_call_limit(value) * _CHARACTERS_PER_VALUE
+
+
+def join_parts_up_to(parts: Iterable[bytes], max_bytes: int) -> bytes | None:
+    """Join the parts of a JSON text; return None, and request no further part, if they have more than ``max_bytes``."""
+    joined: list[bytes] = []
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > max_bytes:
+            return None
+        joined.append(part)
+    return b"".join(joined)
+
+
 def _serialise_text_in_parts(text: str) -> Iterator[bytes]:
     yield b'"'
     for start in range(0, len(text), _CHARACTERS_PER_CALL):

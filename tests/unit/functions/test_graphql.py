@@ -1,10 +1,11 @@
-"""Tests of GraphQL errors that cannot be caused by a request over HTTP."""
+"""Tests of GraphQL replies that a request over HTTP can hardly cause: errors of an overload, and long replies."""
 
 import json
+from typing import Any
 
 import pytest
 
-from functions.graphql import GRAPHQL_JSON, build_graphql_problem
+from functions.graphql import GRAPHQL_JSON, build_graphql_problem, build_graphql_reply
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
 
@@ -21,3 +22,31 @@ def test_overload_replies_have_the_preferred_media_type(kind: Kind, status: int,
         "7",
     )
     assert json.loads(reply.body)["errors"][0]["extensions"]["traceId"] == "t"
+
+
+@pytest.mark.parametrize(("accept", "status"), [(GRAPHQL_JSON, 400), ("application/json", 200)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": {"nodes": [{"a": "x" * 500_000, "b": "x" * 500_000}] * 20}},
+        {"data": {"nodes": [{"a" * 500_000: 1}] * 40}},
+        {"data": None, "errors": [{"message": "x", "path": ["a" * 500_000]}] * 40},
+        {"data": {"x": "\x00" * 4_000_000}},
+    ],
+    ids=["values", "names", "errors", "escapes"],
+)
+def test_a_reply_above_the_limit_is_an_error(body: dict[str, Any], accept: str, status: int) -> None:
+    """A reply with more than 16 MiB of JSON is replaced by an error that names the limit."""
+    request = Request("POST", "/v1/w/graphql", "", {"accept": accept}, b"")
+    reply = build_graphql_reply(request, body, is_executed=True)
+    [error] = json.loads(reply.body)["errors"]
+    assert (reply.status, error["path"], error["extensions"]) == (status, [], {"code": "VALIDATION_ERROR"})
+    assert "more than 16777216 bytes" in error["message"]
+
+
+def test_a_reply_of_the_largest_size_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply whose size equals the limit is returned."""
+    body = {"data": {"x": "y"}}
+    monkeypatch.setattr("functions.graphql.MAX_REPLY_BYTES", len(b'{"data":{"x":"y"}}'))
+    reply = build_graphql_reply(Request("POST", "/v1/w/graphql", "", {}, b""), body, is_executed=True)
+    assert json.loads(reply.body) == body

@@ -94,9 +94,26 @@ class CountingPool(ThreadPoolExecutor):
 class Queries:
     """Fake service that executes warm queries: each query returns one row, from a large reply of the engine."""
 
+    def __init__(self) -> None:
+        self.executions = 0
+
     async def execute(self, lookup: str, *_: object) -> QueryResult:
-        """Return the result."""
+        """Count the execution, and return the result."""
+        self.executions += 1
         return QueryResult(lookup, AT, (Column("n", "long"),), [{"n": 1}], False, 1.0, None, size=LARGE)
+
+
+def build_service(queries: Queries, pool: CountingPool) -> GraphQLService:
+    """Build a GraphQL service whose worker threads are those of a pool."""
+    stores: Any = CountingStores(build_catalog())
+    return GraphQLService(
+        stores.load_catalog,
+        stores,
+        ConnectionStatuses(()),
+        cast("Any", queries),
+        QueryColumns(Engine()),
+        runtime=Runtime(open_pool=lambda *_: pool),
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,15 +130,7 @@ async def test_rows_of_a_query_are_serialised_once_if_they_are_selected(
 ) -> None:
     """The rows of an executed query are serialised only if the request selects them, and once for all aliases."""
     with CountingPool(1) as pool:
-        stores: Any = CountingStores(build_catalog())
-        service = GraphQLService(
-            stores.load_catalog,
-            stores,
-            ConnectionStatuses(()),
-            cast("Any", Queries()),
-            QueryColumns(Engine()),
-            runtime=Runtime(open_pool=lambda *_: pool),
-        )
+        service = build_service(Queries(), pool)
         text = f'mutation {{ executeQuery(name: "a") {{ {selection} }} }} '
         fragment = "fragment R on ExecuteQueryResult { rows }" if "...R" in selection else ""
         answer = await service.run(CALLER, text + fragment, {}, None)
@@ -138,3 +147,32 @@ async def test_the_error_about_an_unknown_query_names_the_name() -> None:
     [error] = answer.body["errors"]
     assert error["extensions"]["code"] == "RESOURCE_NOT_FOUND"
     assert error["message"] == "No warm query has the name, lookup or API path 'Pressure per hour'."
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "selection", "path"),
+    [
+        (7, "rows", None),
+        (6, "rows", ["a", "rows"]),
+        (7, "rows again: rows", ["a", "again"]),
+    ],
+)
+async def test_rows_above_the_size_of_a_reply_have_an_error(
+    max_bytes: int, selection: str, path: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that exceed the limit of a reply, also under a second alias, have an error, and no further query runs."""
+    for module in ("resolvers", "request"):
+        monkeypatch.setattr(f"shared.graphql_api.{module}.MAX_REPLY_BYTES", max_bytes)
+    queries = Queries()
+    second = 'b: executeQuery(name: "a") { meta { rowCount } }'
+    text = f'mutation {{ a: executeQuery(name: "a") {{ {selection} }} {second} }}'
+    with CountingPool(1) as pool:
+        answer = await build_service(queries, pool).run(CALLER, text, {}, None)
+    if path is None:
+        assert orjson.loads(orjson.dumps(answer.body["data"]["a"])) == {"rows": [{"n": 1}]}
+        assert (answer.row_bytes, queries.executions) == (len(b'{"n":1}'), 2)
+    else:
+        error = answer.body["errors"][0]
+        assert (error["path"], error["extensions"], answer.body["data"]) == (path, {"code": "VALIDATION_ERROR"}, None)
+        assert error["message"].startswith("The reply has more than")
+        assert queries.executions == 1

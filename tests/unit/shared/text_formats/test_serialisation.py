@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from shared.telemetry.json_text import parse_lossless_json, serialise_lossless_json
 from shared.text_formats import serialisation
 from shared.text_formats.serialisation import (
+    estimate_json_size,
     iterate_json_parts_of_rows,
+    join_parts_up_to,
     serialise_json,
     serialise_json_in_parts,
     to_json_text,
@@ -76,6 +78,21 @@ def test_parts_of_a_value_are_its_json_text(value: object, values: int) -> None:
         patch.setattr(serialisation, "_MAX_VALUES_PER_CALL", values)
         patch.setattr(serialisation, "_CHARACTERS_PER_CALL", values + 1)
         assert b"".join(serialise_json_in_parts(value)) == serialise_json(value)
+
+
+def test_no_part_is_requested_after_the_limit() -> None:
+    """Parts of a JSON text are joined up to a size; after the part that exceeds it, no part is created."""
+    parts = iter([b"ab", b"cd", b"e", b"f"])
+    assert join_parts_up_to(parts, 4) is None
+    assert list(parts) == [b"f"]
+    assert join_parts_up_to([b"ab", b"cd"], 4) == b"abcd"
+
+
+def test_the_estimated_size_of_a_value_counts_texts_and_names() -> None:
+    """The estimated size of a JSON value counts long texts and names."""
+    assert estimate_json_size([1, None]) < 100
+    assert estimate_json_size({"a": "x" * 20_000}) > 20_000
+    assert estimate_json_size([{"x" * 20_000: 1}]) > 20_000
 
 
 @given(VALUES, SIZES)

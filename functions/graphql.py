@@ -24,6 +24,10 @@ from shared.wiring import services
 
 ROUTE = "v1/{workspaceId}/graphql"
 GRAPHQL_JSON: Final = "application/graphql-response+json"
+_ESTIMATED_CHARACTERS: Final = 65_536
+"""Number of characters up to which the size of a reply is estimated; a worker thread serialises longer replies."""
+_CHARACTERS_PER_CALL: Final = 1_048_576
+"""Maximum length of a reply that one call of the serialiser writes; to write it in parts takes ten times as long."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 """HTTP methods of the endpoint; error replies to other methods are problem documents."""
 
@@ -123,7 +127,9 @@ def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_execute
     ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 if the
     media type is ``application/json``, as the working draft requires.
     """
-    content = join_parts_up_to(serialise_json_in_parts(body), MAX_REPLY_BYTES)
+    is_short = estimate_json_size(body, _CHARACTERS_PER_CALL) <= _CHARACTERS_PER_CALL
+    parts = (serialise_json(body),) if is_short else serialise_json_in_parts(body)
+    content = join_parts_up_to(parts, MAX_REPLY_BYTES)
     if content is None:
         is_executed = False
         content = serialise_json({"errors": [to_graphql_error_object(build_reply_too_large_error())]})
@@ -179,7 +185,7 @@ async def _execute_graphql_request(call: Call[Any, Any]) -> Reply:
         queries_only=call.request.method != "POST",
     )
     return await services().runtime.run_in_thread_if_large(
-        estimate_json_size(outcome.body) + outcome.row_bytes,
+        estimate_json_size(outcome.body, _ESTIMATED_CHARACTERS) + outcome.row_bytes,
         build_graphql_reply,
         call.request,
         outcome.body,

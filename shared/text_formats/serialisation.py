@@ -123,9 +123,25 @@ def serialise_json_in_parts(value: Any) -> Iterator[bytes]:
         yield b"}"
 
 
-def estimate_json_size(value: Any) -> int:
-    """Return about how many characters the JSON text of a value has; of a large value, only a part is counted."""
-    return _count_values_up_to_call_limit(value) * _CHARACTERS_PER_VALUE
+def estimate_json_size(value: Any, max_characters: int) -> int:
+    """Return about how many characters the JSON text of a value has; the count ends above ``max_characters``.
+
+    Texts and names are counted without escapes, and each value as four more characters.
+    """
+    count = 0
+    waiting: list[Iterable[Any]] = [(value,)]
+    while waiting and count <= max_characters:
+        for each in waiting.pop():
+            kind = type(each)
+            count += 4
+            if kind is str:
+                count += len(each)
+            elif kind is dict:
+                count += sum(map(len, each))
+                waiting.append(each.values())
+            elif kind is list:
+                waiting.append(each)
+    return count
 
 
 def join_parts_up_to(parts: Iterable[bytes], max_bytes: int) -> bytes | None:

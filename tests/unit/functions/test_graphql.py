@@ -44,8 +44,10 @@ def test_a_reply_above_the_limit_is_an_error(body: dict[str, Any], accept: str, 
     assert "more than 16777216 bytes" in error["message"]
 
 
-def test_a_reply_of_the_largest_size_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply whose size equals the limit is returned."""
+@pytest.mark.parametrize("characters_per_call", [0, 1_000])
+def test_a_reply_of_the_largest_size_is_returned(characters_per_call: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply whose size equals the limit is returned, also if it is serialised in parts."""
+    monkeypatch.setattr("functions.graphql._CHARACTERS_PER_CALL", characters_per_call)
     body = {"data": {"x": "y"}}
     monkeypatch.setattr("functions.graphql.MAX_REPLY_BYTES", len(b'{"data":{"x":"y"}}'))
     reply = build_graphql_reply(Request("POST", "/v1/w/graphql", "", {}, b""), body, is_executed=True)

@@ -76,7 +76,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "delete_warm_query": (*_CATALOG_WRITE, "WARM_QUERY_NOT_FOUND"),
     "approve_warm_query": (
         *(*_CATALOG_WRITE, *_ENGINE, "QUERY_NOT_READ_ONLY", "WARM_QUERY_NOT_FOUND", "WARM_QUERY_REJECTED"),
-        *("MAKER_CHECKER_VIOLATION", "IDEMPOTENCY_KEY_IN_USE", *_SIGN),
+        *("WARM_QUERY_APPROVED", "MAKER_CHECKER_VIOLATION", "IDEMPOTENCY_KEY_IN_USE", *_SIGN),
     ),
     "reject_warm_query": (
         *(*_CATALOG_WRITE, "WARM_QUERY_NOT_FOUND", "WARM_QUERY_APPROVED", "MAKER_CHECKER_VIOLATION"),

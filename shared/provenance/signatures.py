@@ -80,6 +80,11 @@ class SigningSession:
 class DecisionSigner(Protocol):
     """Port through which the member who sent a request signs one decision."""
 
+    @property
+    def sent_signature(self) -> Any:
+        """Body property ``signature`` of the request, not yet validated; None if it is missing."""
+        ...
+
     def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
         """Check that the caller may sign, and open the session in which the decision is appended.
 

@@ -253,6 +253,11 @@ class RequestSigner:
         self._signing = signing
         self._request = request
 
+    @property
+    def sent_signature(self) -> Any:
+        """Body property ``signature`` of the request, not yet validated; None if it is missing."""
+        return self._request.sent
+
     def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
         """Return a context manager for the session in which the signed decision is appended.
 

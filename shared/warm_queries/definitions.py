@@ -132,6 +132,9 @@ class QueryDefinitions:
     ) -> CatalogEntry[StoredWarmQuery]:
         """Approve a draft; a query that is already approved does not change.
 
+        The signature of a query that is already approved is checked, but only the signature that is already stored is
+        accepted.
+
         Args:
             approver_id: member id of the person who approves.
             lookup: lookup (id in URLs) of the query.
@@ -149,7 +152,8 @@ class QueryDefinitions:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the approver is
                 the last editor; CONFLICT ``WARM_QUERY_REJECTED``; INVALID ``QUERY_INVALID`` if the query reads data
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; INVALID ``SIGNATURE_REQUIRED`` if
-                the policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`.
+                the policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`;
+                CONFLICT ``WARM_QUERY_APPROVED`` if the request has a signature that is not the one of the approval.
         """
         rejection = await self._find_engine_rejection(lookup)
 
@@ -159,6 +163,9 @@ class QueryDefinitions:
             if not (can_be_retry and _is_repeated_approval(item, approver_id, condition)):
                 _check_write_condition(condition, item)
             if query.approval is not None:
+                if signed is not None and _has_unstored_signature(query, signer, approver_id):
+                    detail = "The query is already approved, so another signature of its approval cannot be stored."
+                    raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_APPROVED", detail)
                 return []
             if rejection is not None and query.kql == rejection.kql:
                 raise rejection.error
@@ -226,7 +233,9 @@ class QueryDefinitions:
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
             query = _require_query_to_reject(item, (rejector_id, *credential_creators))
-            is_repeated = _is_repeated_rejection(query, rejector_id, comment)
+            is_repeated = _is_repeated_rejection(query, rejector_id, comment) and not _has_unstored_signature(
+                query, signer, rejector_id
+            )
             if not (can_be_retry and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
                 _check_write_condition(condition, item)
             if is_repeated:
@@ -248,8 +257,9 @@ class QueryDefinitions:
             return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
         stored = await self._catalog.load()
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
-        if not build_changes(stored):
-            return _parse_query_entry(_get_query_item(stored, lookup))
+        changes, entry = build_changes(stored), _parse_query_entry(_get_query_item(stored, lookup))
+        if not changes and not _has_unstored_signature(entry.value, signer, actor_id):
+            return entry
         event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()
@@ -409,6 +419,21 @@ def _is_repeated_approval(item: CatalogItem, approver_id: str, condition: Condit
         and approval.approved_by == approver_id
         and condition.is_satisfied_by(_compute_draft_etag(item))
     )
+
+
+def _has_unstored_signature(query: StoredWarmQuery, signer: DecisionSigner | None, actor_id: str) -> bool:
+    """Return whether a request has a signature that differs from the signature of the query's stored decision.
+
+    A retry after a lost reply has the same signer, meaning and statement, but possibly a later sign-in.
+    """
+    if signer is None or signer.sent_signature is None:
+        return False
+    decision = query.approval or query.rejection
+    stored = None if decision is None else decision.signature
+    if stored is None or stored.user_id != actor_id or not isinstance(signer.sent_signature, dict):
+        return True
+    content = {"meaning": stored.meaning, "statement": stored.statement}
+    return {"statement": None, **signer.sent_signature} != content
 
 
 def _is_repeated_rejection(query: StoredWarmQuery, rejector_id: str, comment: str) -> bool:

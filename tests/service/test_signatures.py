@@ -22,7 +22,7 @@ from tests.service.test_webhooks import create_webhook, wait_for_event
 from tests.webhook_receiver import run_receiver
 
 NUMBERS = count(1)
-NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker", "heir", "victim", "moving")
+NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker", "heir", "victim", "moving", "second")
 """Names of approvers whose signatures are refused, so that no refusal of another test locks them out."""
 
 ACCOUNTS = {
@@ -700,6 +700,24 @@ def test_the_approval_of_a_query_is_signed(service_requiring_signatures: Service
     document = f'{{ query(name: "{lookup}") {{ approval {{ approvedBy approvedAt signature {{ {members} }} }} }} }}'
     shown = admin.post("/v1/plant-t/graphql", json={"query": document}).json()
     assert shown == {"data": {"query": {"approval": query["approval"]}}}
+
+
+def test_a_signature_of_an_approved_query_is_checked_and_rejected(service_requiring_signatures: Service) -> None:
+    """If a query is approved, invalid signatures get the same errors as for a draft, and valid ones are rejected."""
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
+    address, body = f"{QUERIES}/{lookup}/approve", {"signature": APPROVAL}
+    approved = admin.post(address, json=body)
+    assert approved.status_code == 200, approved.text
+    # A retry after a lost reply needs no new sign-in.
+    assert admin.post(address, json=body).json() == approved.json()
+    other = sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("second@t"))
+    check_problem(other.post(address, json={"signature": "yes"}), 400, "INVALID_REQUEST")
+    check_problem(other.post(address, json={"signature": REJECTION}), 400, "SIGNATURE_MEANING_INVALID")
+    check_problem(other.post(address, json=body), 409, "WARM_QUERY_APPROVED")
+    assert find_approval(admin, lookup)["AfterState"]["approval"] == approved.json()["approval"]
 
 
 def test_the_rejection_of_a_query_is_signed(service_requiring_signatures: Service) -> None:

@@ -30,6 +30,7 @@ class OneSigner:
     """Fake signer that returns one fixed signature, or raises the error that the test has set."""
 
     refusal: WorkspaceError | None = None
+    sent_signature: Any = None
 
     @asynccontextmanager
     async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
@@ -165,6 +166,8 @@ async def test_an_unconfirmed_signature_rejects_its_decision_only(tmp_path: Path
 
     @dataclass
     class UnconfirmedSigner:
+        sent_signature: Any = None
+
         @asynccontextmanager
         async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
             assert (len(append_id), chain) == (32, CHAIN)

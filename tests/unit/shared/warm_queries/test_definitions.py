@@ -1,9 +1,10 @@
 """Tests of changing warm queries with If-Match, with the real catalog and audit log."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import Condition, condition_from_headers
-from shared.errors import WorkspaceError, build_invalid_field_error
+from shared.errors import Kind, WorkspaceError, build_invalid_field_error
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature, SigningSession, skip_confirmation
 from shared.warm_queries.approvals import compute_query_etag
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
@@ -265,6 +268,69 @@ async def test_a_decision_is_unsigned_only_if_the_policy_allows_it_when_it_is_st
     approved = await approving.approve_query("other@x", "q1")
     assert approved.value.approval is not None
     assert approved.value.approval.approved_by == ADMIN
+
+
+@dataclass
+class FakeSigner:
+    """Fake signer: ``meanwhile`` runs between the checks of the signature and the decision."""
+
+    user_id: str
+    sent_signature: Any
+    meanwhile: Callable[[], Awaitable[Any]] = skip_confirmation
+    refusal: WorkspaceError | None = None
+
+    @asynccontextmanager
+    async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
+        """Yield a session with the sent signature, or raise the error that the test has set."""
+        assert (append_id.startswith(SIGNED_EVENT), chain) == (True, ChainKey(Target.PLATFORM_CONFIG))
+        if self.refusal is not None:
+            raise self.refusal
+        await self.meanwhile()
+        meaning, statement = self.sent_signature["meaning"], self.sent_signature.get("statement")
+        at = datetime(2026, 1, 5, 8, tzinfo=UTC)
+        yield SigningSession(DecisionSignature(self.user_id, self.user_id, meaning, statement, at, ("key",)))
+
+
+async def test_only_the_stored_signature_of_an_approved_query_is_accepted(
+    processes: Processes, queries: QueryDefinitions
+) -> None:
+    """If a query is approved, another signature is checked and then rejected; a retry gets the stored approval."""
+    signature = {"meaning": "approval", "statement": "Seen."}
+    approved = await queries.approve_query(ADMIN, "q2", signer=FakeSigner(ADMIN, signature))
+    locked = WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", "Too many signatures were refused.")
+    for user_id, sent in (("qa@x", signature), (ADMIN, {**signature, "statement": "Read."}), (ADMIN, "yes")):
+        refused = queries.approve_query(user_id, "q2", signer=FakeSigner(user_id, sent, refusal=locked))
+        assert await get_error_code(refused) == "SIGNATURE_LOCKED"
+    refused = queries.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", signature))
+    assert await get_error_code(refused) == "WARM_QUERY_APPROVED"
+    retry = FakeSigner(ADMIN, signature, refusal=locked)
+    assert await queries.approve_query(ADMIN, "q2", signer=retry) == approved
+    assert await queries.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", None)) == approved
+    assert await processes.list_actions("q2") == ["Created", "Approved"]
+
+
+async def test_one_of_two_simultaneous_signatures_of_an_approval_is_rejected(processes: Processes) -> None:
+    """If another person approves a query while a signature is checked, the decision with this signature is rejected."""
+    first, second = processes.services
+
+    async def approve_first() -> None:
+        await first.approve_query(ADMIN, "q2", signer=FakeSigner(ADMIN, {"meaning": "approval"}))
+
+    late = second.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", {"meaning": "approval"}, approve_first))
+    assert await get_error_code(late) == "WARM_QUERY_APPROVED"
+
+
+async def test_a_rejection_with_another_signature_is_stored(processes: Processes, queries: QueryDefinitions) -> None:
+    """A repeated rejection of a draft is stored again only if its signature differs from the stored signature."""
+    first, second = {"meaning": "rejection"}, {"meaning": "rejection", "statement": "Still too slow."}
+    statements = list[str | None]()
+    for sent in (first, {**first, "statement": None}, second, None):
+        rejected = await queries.reject_query(ADMIN, "q2", "Too slow", signer=FakeSigner(ADMIN, sent))
+        assert rejected.value.rejection is not None
+        assert rejected.value.rejection.signature is not None
+        statements.append(rejected.value.rejection.signature.statement)
+    assert statements == [None, None, "Still too slow.", "Still too slow."]
+    assert await processes.list_actions("q2") == ["Created", "Rejected", "Rejected"]
 
 
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:

@@ -82,6 +82,8 @@ class Receipts:
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
+        # The error for a missing checkpoint comes before the errors for a broken chain, as for a missing record.
+        root = await self.roots.load(chain, found) if found >= sequence else None
         # No checkpoint will ever cover a record of a broken chain, so this error comes before RECEIPT_NOT_READY, which
         # requests a retry.
         _require_valid_chain(verdict)
@@ -89,9 +91,8 @@ class Receipts:
         digest = await self._compute_hash_of_record(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
-        if found < sequence:
+        if root is None:
             raise _build_receipt_not_ready_error(sequence)
-        root = await self.roots.load(chain, found)
         return await self._repeat_with_reloaded_roots(
             chain, lambda: self._build_inclusion_receipt(chain, sequence, digest, root)
         )

@@ -207,7 +207,10 @@ async def test_a_receipt_for_a_size_without_checkpoint_is_not_found(receipt_issu
 
 
 async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
-    """After a verification finds a chain broken, no receipts are issued until a verification finds it valid."""
+    """After a verification finds a chain broken, no receipts are issued until a verification finds it valid.
+
+    A request for a checkpoint that does not exist gets the same error as before.
+    """
     verifier = ChainVerifier(
         receipt_issuer.ledger.store, get_workspace_id, receipt_issuer.checkpoints, receipt_issuer.overview
     )
@@ -222,9 +225,11 @@ async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
 
     receipt_issuer.ledger.tamper(damage_record)
     await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 9)
+    await check_error("CHECKPOINT_NOT_FOUND", receipt_issuer.receipts, 9, 99_999)
     assert await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 1, None)
     assert not (await verifier.verify(BATCH)).chain_valid
     assert "000000000009" in (await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 1)).detail
+    await check_error("CHECKPOINT_NOT_FOUND", receipt_issuer.receipts, 1, 99_999)
     with pytest.raises(WorkspaceError, match="broken"):
         await receipt_issuer.receipts.issue_growth_receipt(BATCH, 2, 5)
     receipt_issuer.ledger.tamper(repair_record)

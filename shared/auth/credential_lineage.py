@@ -94,7 +94,7 @@ class CredentialLineage:
         Args:
             caller: person who approves or rejects a change.
             directory: source of the current team. A removed member counts as a service, because the team no longer
-                shows whether it was one.
+                shows whether it was one. A service that became a person counts as a service if its key is older.
 
         Raises:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the creators of the caller's API key are unknown;
@@ -108,11 +108,10 @@ class CredentialLineage:
             )
             raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
         persons = {each.casefold() for each in (caller.member_id, *creators)}
-        members = (await directory.get_team()).members
+        team = await directory.get_team()
         services = set[str]()
         for key in (await self._store.load()).keys.values():
-            owner = members.get(key.principal)
-            if (owner is None or owner.service) and await self._can_have_created_key(persons, key):
+            if team.is_possibly_service_key(key) and await self._can_have_created_key(persons, key):
                 services.add(key.principal)
         return creators | services
 

@@ -87,6 +87,7 @@ class Team:
             signature.
         unreadable_members: ids of stored members that this version of the service cannot parse, because a newer
             version stored them; they are not in ``members``.
+        service_ends: times at which members last stopped being services, by the ids of current and former members.
     """
 
     workspace: str
@@ -95,6 +96,7 @@ class Team:
     cutoffs: Mapping[str, CredentialCutoff] = field(default_factory=dict)
     max_sign_in_age: int | None = None
     unreadable_members: frozenset[str] = frozenset()
+    service_ends: Mapping[str, datetime] = field(default_factory=dict)
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
@@ -114,6 +116,14 @@ class Team:
         cutoff = self.cutoffs.get(key.principal, NO_CUTOFF).keys
         removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
         return min((at for at in (key.revoked_at, removed_at) if at is not None), default=None)
+
+    def is_possibly_service_key(self, key: "ApiKey") -> bool:
+        """Return whether a service has or possibly had this API key; False if its owner was a person all the time.
+
+        A service can become a person, and a removed member was possibly a service.
+        """
+        owner, service_end = self.members.get(key.principal), self.service_ends.get(key.principal)
+        return owner is None or owner.service or (service_end is not None and key.created_at <= service_end)
 
     def list_effective_rights(self, key: "ApiKey") -> list[AccessRight]:
         """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""

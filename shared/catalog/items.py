@@ -53,10 +53,13 @@ class MemberState(Model):
     Attributes:
         tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
         retired_at: time of the last removal; earlier API keys and tokens stay invalid.
+        service_until: time at which the member last stopped being a service, by an edit or by its removal. Who created
+            an earlier API key of the member possibly made the edits of the service.
     """
 
     tokens_valid_from: Instant | None = Field(None, alias="tokensValidFrom")
     retired_at: Instant | None = Field(None, alias="retiredAt")
+    service_until: Instant | None = Field(None, alias="serviceUntil")
 
 
 class WorkspaceSettings(Model):

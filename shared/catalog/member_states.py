@@ -1,11 +1,12 @@
-"""State of team members that is stored even after their removal: retired ids, and times of invalidated credentials.
+"""State of team members that is stored even after their removal: retired ids, ended credentials and ended services.
 
-Credentials that were issued before such a time are invalid. One transaction stores the state and the change of the
-member, so a crash cannot separate them.
+Credentials from before the stored times are invalid, or count as credentials of a service. One transaction stores the
+state and the change of the member, so a crash cannot separate them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, MemberState, to_definition
@@ -24,7 +25,7 @@ def find_retired_member_ids(stored: StoredCatalog) -> frozenset[str]:
 def derive_member_states(
     changes: Iterable[ItemChange], stored: StoredCatalog, actor: str, at: datetime
 ) -> Sequence[CatalogItem]:
-    """Return the new states of the team members that a set of changes disables, enables or removes."""
+    """Return the new states of the team members that a set of changes disables, enables, removes or makes persons."""
     stored_states = {item.key: item for item in stored.items if item.kind == ItemKind.MEMBER_STATE}
     return list(_iterate_member_states(changes, stored_states, actor, at))
 
@@ -37,13 +38,20 @@ def _iterate_member_states(
             continue
         item = stored_states.get(change.key)
         state = MemberState() if item is None else MemberState.model_validate(item.definition)
-        if change.after is None:
-            state = state.model_copy(update={"retired_at": at})
-        elif change.before.get("enabled", True) != change.after["enabled"]:
-            # Another instance may have issued tokens while the member was disabled, so enabling ends tokens, too.
-            state = state.model_copy(update={"tokens_valid_from": at})
-        else:
+        times = dict.fromkeys(_iterate_times_to_set(change.before, change.after), at)
+        if not times:
             continue
         created_at = at if item is None else item.created_at
-        definition = to_definition(state)
+        definition = to_definition(state.model_copy(update=times))
         yield CatalogItem(ItemKind.MEMBER_STATE, change.key, definition, ItemOrigin.API, created_at, at, actor)
+
+
+def _iterate_times_to_set(before: Mapping[str, Any], after: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the names of the times in a member's state that a change of the member sets to the time of the change."""
+    if after is None:
+        yield "retired_at"
+    elif before.get("enabled", True) != after["enabled"]:
+        # Another instance may have issued tokens while the member was disabled, so enabling ends tokens, too.
+        yield "tokens_valid_from"
+    if before.get("service", False) and (after is None or not after["service"]):
+        yield "service_until"

@@ -106,8 +106,10 @@ class CatalogDirectory:
             audited = catalog.policies.provenance is not None
             signatures = catalog.policies.signatures
             max_age = signatures.max_age_seconds if signatures.is_required else None
-            cutoffs, unreadable = _map_credential_cutoffs_by_member_id(catalog), _find_unreadable_member_ids(catalog)
-            team = Team(workspace, catalog.members, audited, cutoffs, max_age, unreadable)
+            states, unreadable = _map_states_by_member_id(catalog), _find_unreadable_member_ids(catalog)
+            cutoffs = {key: _get_credential_cutoff(state) for key, state in states.items()}
+            service_ends = {key: state.service_until for key, state in states.items() if state.service_until}
+            team = Team(workspace, catalog.members, audited, cutoffs, max_age, unreadable, service_ends)
             self._cached = (catalog.version, team)
         return self._cached[1]
 
@@ -117,19 +119,19 @@ def _find_unreadable_member_ids(catalog: Catalog) -> frozenset[str]:
     return frozenset(key for key in stored if key not in catalog.members)
 
 
-def _map_credential_cutoffs_by_member_id(catalog: Catalog) -> dict[str, CredentialCutoff]:
-    states = {
+def _map_states_by_member_id(catalog: Catalog) -> dict[str, MemberState]:
+    return {
         item.key: MemberState.model_validate(item.definition)
         for item in catalog.items.values()
         if item.kind == ItemKind.MEMBER_STATE
     }
-    return {
-        key: CredentialCutoff(
-            keys=state.retired_at,
-            tokens=max((at for at in (state.tokens_valid_from, state.retired_at) if at is not None), default=None),
-        )
-        for key, state in states.items()
-    }
+
+
+def _get_credential_cutoff(state: MemberState) -> CredentialCutoff:
+    return CredentialCutoff(
+        keys=state.retired_at,
+        tokens=max((at for at in (state.tokens_valid_from, state.retired_at) if at is not None), default=None),
+    )
 
 
 def build_catalog(stored: StoredCatalog) -> Catalog:

@@ -722,7 +722,10 @@ def test_the_creator_of_a_key_cannot_decide_about_own_edits(changeable_service: 
 def test_the_creator_of_a_service_key_cannot_decide_about_edits_of_the_service(
     changeable_service: Service, admin: httpx.Client
 ) -> None:
-    """The person who created a service's API key cannot approve or reject the edits that the service makes with it."""
+    """The person who created a service's API key cannot approve or reject the edits that the service makes with it.
+
+    This is also true after the service became a person.
+    """
     service = create_caller(changeable_service, admin, "deployer", role="Admin", service=True)
     body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
     path = "/oi-api/warm-queries/work-of-a-service"
@@ -739,6 +742,8 @@ def test_the_creator_of_a_service_key_cannot_decide_about_edits_of_the_service(
         403,
         "MAKER_CHECKER_VIOLATION",
     )
+    assert put_definition(admin, "team", "deployer", role="Admin", service=False).status_code == 200
+    check_problem(admin.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
     editor = {"name": "Editor", "role": "Editor"}
     assert (
         put_definition(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200

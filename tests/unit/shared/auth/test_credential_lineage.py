@@ -90,7 +90,10 @@ async def test_a_token_has_the_creators_of_its_key(auth_workspace: Workspace) ->
 
 
 async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspace: Workspace) -> None:
-    """In decisions, a person who created an API key for a service also counts as that service."""
+    """In decisions, a person who created an API key for a service also counts as that service.
+
+    This is also true after the service was removed or became a person.
+    """
     lineage = CredentialLineage(auth_workspace.store)
     for member in (SERVICE, EDITOR):
         await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
@@ -99,9 +102,16 @@ async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspac
         for each in (ADMIN, EDITOR)
     ]
     assert found == [{SERVICE.id}, frozenset()]
-    members = {name: each for name, each in auth_workspace.team_now.members.items() if name != SERVICE.id}
-    auth_workspace.team_now = replace(auth_workspace.team_now, members=members)
-    assert await lineage.find_author_ids_caller_cannot_approve(build_caller(ADMIN.id), auth_workspace) == {SERVICE.id}
+    team = auth_workspace.team_now
+    others = {name: each for name, each in team.members.items() if name != SERVICE.id}
+    person = SERVICE.model_copy(update={"service": False})
+    for changed in (
+        replace(team, members=others),
+        replace(team, members={**others, person.id: person}, service_ends={person.id: now()}),
+    ):
+        auth_workspace.team_now = changed
+        found = [await lineage.find_author_ids_caller_cannot_approve(build_caller(ADMIN.id), auth_workspace)]
+        assert found == [{SERVICE.id}]
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) -> None:

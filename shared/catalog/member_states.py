@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.catalog.diff import ItemChange
-from shared.catalog.items import ItemKind, MemberState, to_definition
+from shared.catalog.items import ItemKind, MemberState
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 
 
@@ -42,7 +42,8 @@ def _iterate_member_states(
         if not times:
             continue
         created_at = at if item is None else item.created_at
-        definition = to_definition(state.model_copy(update=times))
+        # Properties without a value are left out, because instances of earlier versions reject unknown properties.
+        definition = state.model_copy(update=times).model_dump(mode="json", by_alias=True, exclude_none=True)
         yield CatalogItem(ItemKind.MEMBER_STATE, change.key, definition, ItemOrigin.API, created_at, at, actor)
 
 

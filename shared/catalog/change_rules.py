@@ -262,17 +262,17 @@ def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None
         for key, surface in change_set.iterate_keys_and_definitions_after(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
-    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users):
-        detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from these surfaces first."
-        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
         (lookup, key)
         for key, rule in change_set.iterate_keys_and_definitions_after(ItemKind.ALERT_RULE)
         for lookup in rule.get("connections", ())
     )
-    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers):
-        detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from these rules first."
-        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
+    surfaces = _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users)
+    alert_rules = _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers)
+    if surfaces or alert_rules:
+        users_text = _format_users({"surfaces": surfaces, "alert rules": alert_rules})
+        detail = f"The connection is used by {users_text}. Remove it from them first."
+        raise _build_in_use_error("CONNECTION_IN_USE", detail, surfaces, alert_rules)
 
 
 def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
@@ -280,15 +280,29 @@ def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
         (str(query["surface"]), key)
         for key, query in change_set.iterate_keys_and_definitions_after(ItemKind.WARM_QUERY)
     )
-    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users):
-        detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
-        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
     rules = (
         (str(rule["surface"]), key) for key, rule in change_set.iterate_keys_and_definitions_after(ItemKind.ALERT_RULE)
     )
-    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, rules):
-        detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
-        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
+    queries = _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users)
+    alert_rules = _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, rules)
+    if queries or alert_rules:
+        users_text = _format_users({"warm queries": queries, "alert rules": alert_rules})
+        detail = f"The surface is used by {users_text}. Delete or move them first."
+        raise _build_in_use_error("SURFACE_IN_USE", detail, queries, alert_rules)
+
+
+def _format_users(keys_by_kind: Mapping[str, list[str]]) -> str:
+    return " and ".join(f"{kind}: {', '.join(keys)}" for kind, keys in keys_by_kind.items() if keys)
+
+
+def _build_in_use_error(code: str, detail: str, other_users: list[str], alert_rules: list[str]) -> WorkspaceError:
+    """Build the error for the removal of a used item.
+
+    ``usedBy`` lists all users, alert rules last. ``alertRules`` repeats the alert rules, because an item of another kind
+    can have the same lookup (id in URLs).
+    """
+    rules = {"alertRules": alert_rules} if alert_rules else {}
+    return WorkspaceError(Kind.CONFLICT, code, detail, usedBy=[*other_users, *alert_rules], **rules)
 
 
 def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:

@@ -23,7 +23,7 @@ export function RefusalNotice({ error, onReload }: Props) {
       {(blockers.length > 0 || rights.length > 0) && (
         <ul class={css.names}>
           {blockers.map(({ name, href }) => (
-            <li key={name}>
+            <li key={href}>
               <a href={href}>{name}</a>
             </li>
           ))}

@@ -20,19 +20,19 @@ export interface Explanation {
 interface Text {
   title: string;
   advice: string;
-  /** The page of the items in `usedBy`. */
+  /** The page of the items in `usedBy`, except for alert rules. */
   usedBy?: string;
 }
 
 const TEXTS: Record<string, Text> = {
   CONNECTION_IN_USE: {
-    title: "The connection was not removed, because surfaces contain it.",
-    advice: "Remove the connection from these surfaces first:",
+    title: "The connection was not removed, because it is in use.",
+    advice: "Remove the connection from these surfaces and alert rules first:",
     usedBy: "surfaces",
   },
   SURFACE_IN_USE: {
-    title: "The surface was not removed, because it has queries.",
-    advice: "Remove these queries first, or move them to another surface:",
+    title: "The surface was not removed, because it is in use.",
+    advice: "Remove these queries and alert rules first, or move them to another surface:",
     usedBy: "queries",
   },
   MEMBER_IN_USE: {
@@ -101,14 +101,21 @@ export function explainRefusal(error: unknown): Explanation | undefined {
   if (!(error instanceof ApiError) || text === undefined) {
     return undefined;
   }
-  const { usedBy, accessRights, accessRight } = error.members;
-  const page = text.usedBy;
+  const { accessRights, accessRight } = error.members;
   return {
     title: text.title,
     advice: text.advice,
-    blockers: page ? toTexts(usedBy).map((name) => ({ name, href: buildHref(page, [name]) })) : [],
+    blockers: text.usedBy === undefined ? [] : listBlockers(error, text.usedBy),
     rights: typeof accessRight === "string" ? [accessRight] : toTexts(accessRights),
   };
+}
+
+function listBlockers(error: ApiError, page: string): Blocker[] {
+  const { usedBy, alertRules } = error.members;
+  const names = toTexts(usedBy);
+  // Alert rules are last in `usedBy`.
+  const firstRule = names.length - toTexts(alertRules).length;
+  return names.map((name, index) => ({ name, href: buildHref(index < firstRule ? page : "alerts", [name]) }));
 }
 
 function findText(error: ApiError): Text | undefined {

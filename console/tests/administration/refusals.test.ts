@@ -12,7 +12,8 @@ test("an item in use links to its users", () => {
     { name: "cooling", href: "#/surfaces/cooling" },
     { name: "a b", href: "#/surfaces/a%20b" },
   ]);
-  expect(explainRefusal(createError(409, "SURFACE_IN_USE", { usedBy: ["q"] }))?.blockers[0]?.href).toBe("#/queries/q");
+  const surface = createError(409, "SURFACE_IN_USE", { usedBy: ["q", "q"], alertRules: ["q"] });
+  expect(explainRefusal(surface)?.blockers.map(({ href }) => href)).toEqual(["#/queries/q", "#/alerts/q"]);
 });
 
 test("rights that are not held are named", () => {

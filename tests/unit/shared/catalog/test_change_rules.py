@@ -237,13 +237,26 @@ def test_the_error_names_each_right_that_the_caller_lacks() -> None:
         (CONNECTION, "rig", ["hall", "yard"]),
         (SURFACE, "hall", ["q1"]),
         (MEMBER, "approver@p", ["q1"]),
-        (CONNECTION, "watched", ["silent"]),
-        (SURFACE, "alerts", ["silent"]),
     ],
 )
 def test_items_that_use_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
     """If an item cannot be removed because it is in use, the error names the items that use it."""
     assert get_error([build_removal(kind, key)]).members == {"usedBy": used_by}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "users", "text"),
+    [
+        (CONNECTION, "watched", [], "used by alert rules: silent."),
+        (CONNECTION, "watched", [build_change(SURFACE, "hall", connections=["watched"])], "surfaces: hall and alert"),
+        (SURFACE, "alerts", [build_change(QUERY, "q1", surface="alerts")], "warm queries: q1 and alert rules: silent."),
+    ],
+)
+def test_users_of_all_kinds_are_named_together(kind: ItemKind, key: str, users: list[ItemChange], text: str) -> None:
+    """The error about a used connection or surface names its users of all kinds, and which of them are alert rules."""
+    error = get_error([*users, build_removal(kind, key)])
+    assert error.members == {"usedBy": [*(user.key for user in users), "silent"], "alertRules": ["silent"]}
+    assert text in error.detail
 
 
 @pytest.mark.parametrize(

@@ -298,8 +298,8 @@ def _format_users(keys_by_kind: Mapping[str, list[str]]) -> str:
 def _build_in_use_error(code: str, detail: str, other_users: list[str], alert_rules: list[str]) -> WorkspaceError:
     """Build the error for the removal of a used item.
 
-    ``usedBy`` lists all users, alert rules last. ``alertRules`` repeats the alert rules, because an item of another kind
-    can have the same lookup (id in URLs).
+    ``usedBy`` lists all users, alert rules last. ``alertRules`` repeats the alert rules, because an item of another
+    kind can have the same lookup (id in URLs).
     """
     rules = {"alertRules": alert_rules} if alert_rules else {}
     return WorkspaceError(Kind.CONFLICT, code, detail, usedBy=[*other_users, *alert_rules], **rules)

@@ -25,7 +25,7 @@ from shared.alerts.rule_results import build_status_report
 from shared.alerts.service import Trial
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_alert_rule_not_found_error, find_item
-from shared.catalog.alert_rule_models import AlertRuleFields
+from shared.catalog.alert_rule_models import AlertRuleFields, has_same_query_use
 from shared.catalog.fields import DECLARED
 from shared.catalog.item_checks import find_alert_rule_errors
 from shared.catalog.items import ItemKind
@@ -101,9 +101,20 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     stored = await services().provenance.catalog_service.load()
     keys = {kind: [item.key for item in stored.items if item.kind == kind] for kind in ItemKind}
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
-    if rule.query is not None and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy"):
+    if (
+        rule.query is not None
+        and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy")
+        and not _is_query_use_stored(rule, call.path["lookup"], stored)
+    ):
         with faults.collect_raised_error():
             add_field_errors(faults, await _list_query_errors(rule, stored, call.principal.rights))
+
+
+def _is_query_use_stored(rule: AlertRule, lookup: str, stored: StoredCatalog) -> bool:
+    item = find_item(stored, ItemKind.ALERT_RULE, lookup)
+    # Other fields of the rule can be invalid, so that their values do not have the types of the model.
+    definition = rule.model_dump(mode="json", by_alias=True, warnings=False)
+    return has_same_query_use(None if item is None else item.definition, definition)
 
 
 async def _list_query_errors(

@@ -120,18 +120,34 @@ async def list_webhooks(call: Call) -> Reply:  # noqa: ARG001  every handler tak
 async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors) -> None:
     check_conditional_headers(faults, call.request)
     if faults.has_valid_fields("filter"):
-        await _check_filter(faults, call.body.filter)
+        await _check_filter(faults, call.body.filter, await _find_stored_filter(call.path))
     if faults and faults.has_valid_fields("url"):
         # Without errors so far, the handler checks the URL itself.
         with faults.collect_raised_error():
             await services().webhook_endpoints.service.check_url(call.body.url)
 
 
-async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
+async def _find_stored_filter(path_parameters: Mapping[str, str]) -> EventFilter:
+    """Return the stored filter of the webhook in the URL path; an empty filter if the webhook does not exist."""
+    if "id" not in path_parameters:
+        return EventFilter()
+    endpoints = await services().webhook_endpoints.service.list_endpoints()
+    found = (each.filter for each in endpoints if each.id == path_parameters["id"])
+    return next(found, EventFilter())
+
+
+async def _check_filter(faults: ValidationErrors, body: FilterBody, stored: EventFilter) -> None:
+    """Add an error to ``faults`` for each lookup of a filter that neither the workspace nor the stored filter has.
+
+    Surfaces and connections can be removed while a webhook names them. Callers must still be able to disable the
+    webhook.
+    """
     catalog = await services().catalog.get_current_catalog()
     errors = [
-        *_list_unknown_lookup_errors("surface", body.surfaces or (), catalog.surfaces),
-        *_list_unknown_lookup_errors("connection", body.connections or (), catalog.connections),
+        *_list_unknown_lookup_errors("surface", body.surfaces or (), {*catalog.surfaces, *(stored.surfaces or ())}),
+        *_list_unknown_lookup_errors(
+            "connection", body.connections or (), {*catalog.connections, *(stored.connections or ())}
+        ),
     ]
     if errors:
         faults.add(build_invalid_fields_error(errors))

@@ -1,7 +1,7 @@
 """Models of alert rules in the workspace document, and the checks between the fields of one rule."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -201,7 +201,23 @@ KIND_MEMBERS: Final = {
 }
 """Properties that only one kind of alert rule has, with their names in documents and in code."""
 
+_QUERY_USE: Final = ("query", "parameters", "timeRange", "condition", "groupBy")
+"""Properties of a threshold rule that are checked against its query."""
+
 _REQUIRED: Final = {RuleKind.THRESHOLD: ("query", "condition"), RuleKind.ABSENCE: ("connections", "after")}
+
+
+def has_same_query_use(stored_rule: Mapping[str, Any] | None, rule: Mapping[str, Any]) -> bool:
+    """Return whether an alert rule uses its query as the stored rule does, so that this use is not checked again.
+
+    The query can be deleted or changed after the rule was stored. Callers must still be able to rename or disable the
+    rule.
+
+    Args:
+        stored_rule: definition of the stored rule; None if the rule is new.
+        rule: new definition of the rule.
+    """
+    return stored_rule is not None and all(stored_rule.get(name) == rule.get(name) for name in _QUERY_USE)
 
 
 def iterate_rule_errors(rule: AlertRule) -> Iterator[Violation]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from shared.auth.principals import Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+from shared.catalog.alert_rule_models import has_same_query_use
 from shared.catalog.container_rules import check_partition_key_paths_unchanged
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import SINGLETON_KEY, ItemId, ItemKind
@@ -113,7 +114,8 @@ class _ChangeSet:
 def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
-    A reference to an item that the changes remove is a conflict, which another rule reports.
+    A reference to an item that the changes remove is a conflict, which another rule reports. Only warm queries can be
+    removed while alert rules use them; a rule that uses its query as before is valid.
     """
     for kind, key in change_set.added_or_replaced_items:
         definition = change_set.after[kind, key]
@@ -126,16 +128,19 @@ def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
         ):
             yield FieldError("surface", f"unknown surface: {definition['surface']}")
         if kind == ItemKind.ALERT_RULE:
-            yield from _iterate_unknown_references_of_rule(change_set, definition)
+            yield from _iterate_unknown_references_of_rule(change_set, key, definition)
 
 
-def _iterate_unknown_references_of_rule(change_set: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
+def _iterate_unknown_references_of_rule(change_set: _ChangeSet, key: str, rule: Definition) -> Iterator[FieldError]:
     if not _is_item_before_or_after_changes(change_set, ItemKind.SURFACE, rule["surface"]):
         yield FieldError("surface", f"unknown surface: {rule['surface']}")
-    if rule.get("query") is not None and not _is_item_before_or_after_changes(
-        change_set, ItemKind.WARM_QUERY, rule["query"]
+    query = rule.get("query")
+    if (
+        query is not None
+        and (ItemKind.WARM_QUERY, query) not in change_set.after
+        and not has_same_query_use(change_set.before.get((ItemKind.ALERT_RULE, key)), rule)
     ):
-        yield FieldError("query", f"unknown warm query: {rule['query']}")
+        yield FieldError("query", f"unknown warm query: {query}")
     for index, lookup in enumerate(rule.get("connections", ())):
         if not _is_item_before_or_after_changes(change_set, ItemKind.CONNECTION, lookup):
             yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")

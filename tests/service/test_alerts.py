@@ -268,6 +268,24 @@ def test_a_rule_that_refers_to_a_draft_query_is_in_the_state_error(editor: httpx
     assert editor.delete("/oi-api/alert-rules/over-draft").status_code == 204
 
 
+def test_a_rule_can_be_disabled_after_its_query_was_deleted(editor: httpx.Client) -> None:
+    """A PUT that does not change how a rule uses its query is accepted, even if the query was deleted."""
+    query = {"name": "Short-lived", "surface": "hall", "kql": "Telemetry | summarize number = count()"}
+    assert editor.put("/oi-api/warm-queries/short-lived", json=query).status_code == 201
+    condition = {"column": "number", "operator": "gt", "value": 1}
+    rule = {**RULE, "query": "short-lived", "condition": condition, "groupBy": []}
+    path = "/oi-api/alert-rules/left-behind"
+    assert editor.put(path, json=rule).status_code == 201
+    assert editor.delete("/oi-api/warm-queries/short-lived").status_code == 204
+    stored = editor.get(path).json()
+    disabled = editor.put(path, json={**stored, "enabled": False, "name": "Left behind"})
+    assert (disabled.status_code, disabled.json()["enabled"]) == (200, False), disabled.text
+    changed = {**rule, "condition": {**condition, "value": 2}}
+    assert check_failing_fields(editor.put(path, json=changed)) == ["query"]
+    assert check_failing_fields(editor.put("/oi-api/alert-rules/other", json=rule)) == ["query"]
+    assert editor.delete(path).status_code == 204
+
+
 def test_an_alert_is_pending_for_the_duration_in_its_rule_and_then_firing(
     editor: httpx.Client, firing_alert: dict[str, Any]
 ) -> None:

@@ -224,6 +224,23 @@ def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: Webhook
     ]
 
 
+def test_a_webhook_can_be_disabled_after_a_surface_of_its_filter_was_removed(
+    admin: httpx.Client, receiver: WebhookReceiver
+) -> None:
+    """A PUT may repeat a surface of the stored filter that was removed; any other unknown surface is rejected."""
+    surface = "/oi-api/surfaces/short-lived"
+    assert admin.put(surface, json={"name": "Short-lived", "connections": []}).status_code == 201
+    made = create_webhook(admin, receiver, "/filtered", filter={"surfaces": ["short-lived"]})
+    assert admin.delete(surface).status_code == 204
+    path = f"{WEBHOOKS}/{made['id']}"
+    stored = admin.get(path).json()
+    disabled = admin.put(path, json={**stored, "enabled": False})
+    assert (disabled.status_code, disabled.json()["enabled"]) == (200, False), disabled.text
+    other = {**disabled.json(), "filter": {"surfaces": ["short-lived", "nowhere"]}}
+    assert check_failing_fields(admin.put(path, json=other)) == ["filter.surfaces[1]"]
+    assert admin.delete(path).status_code == 204
+
+
 def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """Operations on an unknown webhook, or on a delivery of another webhook, return 404."""
     body = {"url": receiver.get_url("/unknown"), "eventTypes": TYPES}

@@ -310,6 +310,27 @@ def test_an_earlier_reference_to_an_unknown_item_blocks_no_changes() -> None:
     check_changes(stored, [build_change(MEMBER, "viewer@p", name="V")], ADMIN)
 
 
+def test_an_alert_rule_may_keep_a_query_that_was_deleted() -> None:
+    """A rule whose query was deleted can be changed, unless the change concerns how the rule uses the query."""
+    fields = {"lookup": "old", "name": "Old", "severity": "info", "surface": "alerts", "kind": "threshold"}
+    rule = build_item(RULE, "old", **fields, every="PT1M", query="deleted", condition={"rows": "any"})
+    stored = StoredCatalog(4, (*STORED.items, rule))
+    disabled = {**rule.definition, "enabled": False}
+    check_changes(stored, [ItemChange(RULE, "old", rule.definition, disabled)], ADMIN)
+    changed = ItemChange(RULE, "old", rule.definition, {**disabled, "condition": {"rows": "none"}})
+    for catalog, change in ((stored, changed), (STORED, build_addition(rule))):
+        with pytest.raises(WorkspaceError, match="query: unknown warm query: deleted"):
+            check_changes(catalog, [change], ADMIN)
+
+
+def test_a_new_alert_rule_cannot_use_a_query_that_the_same_changes_remove() -> None:
+    """A change that adds a rule and removes the rule's query is rejected, because the rule could not be evaluated."""
+    fields = {"lookup": "new", "name": "New", "severity": "info", "surface": "alerts", "kind": "threshold"}
+    rule = build_item(RULE, "new", **fields, every="PT1M", query="q1", condition={"rows": "any"})
+    error = get_error([build_addition(rule), build_removal(ItemKind.WARM_QUERY, "q1")])
+    assert error.detail == "query: unknown warm query: q1"
+
+
 def test_the_member_that_already_has_an_object_id_is_named() -> None:
     """If the Entra object id of a changed member already belongs to another member, the error names the latter."""
     _, caller, changes = REJECTED["use the object id of another"]

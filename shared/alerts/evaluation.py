@@ -19,6 +19,7 @@ from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_stored_duration
 from shared.catalog.kql_text import build_output_schema_hint, reject_time_range_bypass
 from shared.catalog.models import WarmQuery
+from shared.catalog.parameters import bind_arguments_as_literals
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -27,7 +28,7 @@ from shared.validation.names import find_nearest_name
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
-from shared.warm_queries.service import MAX_LIMIT, WarmQueries, bind_arguments_as_literals
+from shared.warm_queries.service import MAX_LIMIT, WarmQueries
 
 _CELL_SIZE: Final = 16
 """Assumed size of one row; decides whether the rows are evaluated in a worker thread."""

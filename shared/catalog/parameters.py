@@ -7,15 +7,17 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from shared.catalog.durations import parse_duration
-from shared.catalog.models import ParameterType
+from shared.catalog.models import ParameterType, QueryParameter
+from shared.errors import MAX_LISTED, FieldError, build_invalid_fields_error
 from shared.text_formats import strict_json
 from shared.timestamps import format_rfc3339, parse_rfc3339
+from shared.validation.names import MAX_HINTS, find_nearest_name
 
 MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
@@ -54,6 +56,63 @@ def to_kql_literal(kind: ParameterType, value: Any) -> str:
     if value is None and kind is not ParameterType.STRING:
         return f"{kind}(null)"
     return _LITERALS[kind](value)
+
+
+def bind_arguments_as_literals(
+    parameters: Sequence[QueryParameter],
+    arguments: Mapping[str, Any],
+    format_field_name: Callable[[str], str] = "p.{}".format,
+    repeated_names: Collection[str] = (),
+) -> dict[str, str]:
+    """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
+
+    A missing or null argument selects the default of its parameter.
+
+    Args:
+        parameters: declared parameters of the query.
+        arguments: values by parameter name, as text or as JSON values.
+        format_field_name: converts a parameter's name to the field name in error messages.
+        repeated_names: names of the arguments that the caller sent several times.
+
+    Raises:
+        WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing, repeated or invalid
+            arguments.
+    """
+    declared = {parameter.name: parameter for parameter in parameters}
+    unknown = [name for name in arguments if name not in declared]
+    errors = [
+        FieldError(
+            format_field_name(name),
+            _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), format_field_name),
+        )
+        for index, name in enumerate(unknown[:MAX_LISTED])
+    ]
+    bound: dict[str, str] = {}
+    for name, parameter in declared.items():
+        if name in repeated_names:
+            errors.append(FieldError(format_field_name(name), "is repeated; send it once"))
+            continue
+        value = arguments.get(name)
+        if value is None and parameter.is_required:
+            errors.append(FieldError(format_field_name(name), f"is required; its type is {parameter.type}"))
+            continue
+        try:
+            bound[name] = to_kql_literal(parameter.type, parameter.default if value is None else value)
+        except ValueError as error:
+            errors.append(
+                FieldError(format_field_name(name), f"{error}; the type of the parameter is {parameter.type}")
+            )
+    if errors:
+        raise build_invalid_fields_error(errors, total_count=len(errors) + max(0, len(unknown) - MAX_LISTED))
+    return bound
+
+
+def _describe_unknown_parameter(
+    name: str, declared_names: Iterable[str], format_field_name: Callable[[str], str]
+) -> str:
+    nearest = find_nearest_name(name, declared_names)
+    hint = "" if nearest is None else f"; did you mean `{format_field_name(nearest)}`?"
+    return f"is not a parameter of this query{hint}"
 
 
 def parse_timespan(text: str) -> timedelta:

@@ -5,7 +5,7 @@ Results are cached in memory, so that many dashboards with the same query cause 
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,11 +13,10 @@ from typing import Any, Final
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.parameters import to_kql_literal
+from shared.catalog.parameters import bind_arguments_as_literals
 from shared.catalog.snapshot import Catalog
-from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error
+from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.validation.names import MAX_HINTS, find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import AD_HOC, QueryResult, to_column_values, to_row_objects
 from shared.warm_queries.time_ranges import (
@@ -292,60 +291,3 @@ class _AdHocQuery:
     parameters: tuple[QueryParameter, ...] = ()
     cache_seconds: int = 0
     approval: None = None
-
-
-def bind_arguments_as_literals(
-    parameters: Sequence[QueryParameter],
-    arguments: Mapping[str, Any],
-    format_field_name: Callable[[str], str] = "p.{}".format,
-    repeated_names: Collection[str] = (),
-) -> dict[str, str]:
-    """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
-
-    A missing or null argument selects the default of its parameter.
-
-    Args:
-        parameters: declared parameters of the query.
-        arguments: values by parameter name, as text or as JSON values.
-        format_field_name: converts a parameter's name to the field name in error messages.
-        repeated_names: names of the arguments that the caller sent several times.
-
-    Raises:
-        WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing, repeated or invalid
-            arguments.
-    """
-    declared = {parameter.name: parameter for parameter in parameters}
-    unknown = [name for name in arguments if name not in declared]
-    errors = [
-        FieldError(
-            format_field_name(name),
-            _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), format_field_name),
-        )
-        for index, name in enumerate(unknown[:MAX_LISTED])
-    ]
-    bound: dict[str, str] = {}
-    for name, parameter in declared.items():
-        if name in repeated_names:
-            errors.append(FieldError(format_field_name(name), "is repeated; send it once"))
-            continue
-        value = arguments.get(name)
-        if value is None and parameter.is_required:
-            errors.append(FieldError(format_field_name(name), f"is required; its type is {parameter.type}"))
-            continue
-        try:
-            bound[name] = to_kql_literal(parameter.type, parameter.default if value is None else value)
-        except ValueError as error:
-            errors.append(
-                FieldError(format_field_name(name), f"{error}; the type of the parameter is {parameter.type}")
-            )
-    if errors:
-        raise build_invalid_fields_error(errors, total_count=len(errors) + max(0, len(unknown) - MAX_LISTED))
-    return bound
-
-
-def _describe_unknown_parameter(
-    name: str, declared_names: Iterable[str], format_field_name: Callable[[str], str]
-) -> str:
-    nearest = find_nearest_name(name, declared_names)
-    hint = "" if nearest is None else f"; did you mean `{format_field_name(nearest)}`?"
-    return f"is not a parameter of this query{hint}"

@@ -1,6 +1,6 @@
 """HTTP operations on the whole workspace as one document: export, plan, apply."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from functions.conditions import parse_conditional_headers
 from functions.idempotency import reject_reused_idempotency_key
 from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
+from shared.alerts.document_checks import check_document_rules_and_return_outage
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller, can_see_items
 from shared.catalog.checks import iterate_warnings
@@ -63,7 +64,14 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         warnings = [
             *await _list_document_warnings_in_thread(loaded, plan),
-            *await _list_query_errors_as_warnings(loaded, plan),
+            *await _list_engine_errors_as_warnings(
+                "the query engine rejects this query",
+                _validate_queries_and_warn_if_incomplete(loaded, plan, _PLAN_SECONDS),
+            ),
+            *await _list_engine_errors_as_warnings(
+                "the alert rule does not fit its query",
+                _check_rule_columns_and_warn_if_incomplete(loaded, plan, call.principal.rights),
+            ),
         ]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
 
@@ -79,13 +87,11 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with _open_document(call.request) as loaded:
         plan = await documents.plan(loaded, caller)
         check_if_match_has_plan_tag(condition, plan.tag)
-        try:
-            warnings = [
-                *await _list_document_warnings_in_thread(loaded, plan),
-                *await _validate_queries_and_warn_if_incomplete(loaded, plan, _APPLY_SECONDS),
-            ]
-        except DocumentError as error:
-            raise _to_workspace_error(error, DocumentFormat.YAML) from error
+        warnings = [
+            *await _list_document_warnings_in_thread(loaded, plan),
+            *await _validate_queries_and_warn_if_incomplete(loaded, plan, _APPLY_SECONDS),
+            *await _check_rule_columns_and_warn_if_incomplete(loaded, plan, call.principal.rights),
+        ]
         applied = await documents.apply(loaded, caller, condition)
         return await _build_plan_reply(applied, warnings, call.principal.rights)
 
@@ -95,7 +101,8 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
     """Context manager: parse and validate the workspace document in a request, yield it, and free it at the end.
 
     Raises:
-        WorkspaceError: INVALID with the first problems and their positions in the document.
+        WorkspaceError: INVALID with the first problems and their positions in the document, which the parser or the
+            block finds.
     """
     media_type = request.media_type
     text_format = DocumentFormat.YAML if media_type in _YAML_TYPES else DocumentFormat.JSON
@@ -106,6 +113,8 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
         raise _to_workspace_error(error, text_format) from error
     try:
         yield loaded
+    except DocumentError as error:
+        raise _to_workspace_error(error, text_format) from error
     finally:
         await documents.release(loaded)
 
@@ -133,18 +142,46 @@ async def _validate_queries_and_warn_if_incomplete(
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _list_query_errors_as_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
-    """Return a warning for each changed query that the engine rejects, or one warning if the engine is unavailable.
+async def _check_rule_columns_and_warn_if_incomplete(
+    loaded: LoadedDocument, plan: DocumentPlan, rights: frozenset[AccessRight]
+) -> Sequence[DocumentWarning]:
+    """Check the columns of changed alert rules with the engine.
 
-    A PUT of a workspace document with a query that the engine rejects would fail.
+    Return one warning if the engine is unavailable or too slow, so that rules remain unchecked; else no warning.
+
+    Raises:
+        DocumentError: a query lacks a column of its rule, or the engine rejects the query of a rule.
+    """
+    outage = await check_document_rules_and_return_outage(
+        loaded,
+        plan.query_uses,
+        services().queries.columns,
+        is_query_readable=AccessRight.CATALOG_READ in rights,
+        runtime=services().runtime,
+    )
+    if outage is None:
+        return []
+    return [{"field": "alertRules", "message": f"not all columns were checked by the engine: {outage.detail}"}]
+
+
+async def _list_engine_errors_as_warnings(
+    reason: str, check: Awaitable[Sequence[DocumentWarning]]
+) -> Sequence[DocumentWarning]:
+    """Return the warnings of a check with the query engine, or a warning for each error that the check raises.
+
+    A PUT of a workspace document with such an error would fail.
+
+    Args:
+        reason: why PUT would fail, for the messages.
+        check: the running check.
     """
     try:
-        return await _validate_queries_and_warn_if_incomplete(loaded, plan, _PLAN_SECONDS)
+        return await check
     except DocumentError as error:
         return [
             {
                 "field": problem.field,
-                "message": f"the query engine rejects this query, so PUT will fail: {problem.message}",
+                "message": f"{reason}, so PUT will fail: {problem.message}",
                 "line": problem.line,
                 "column": problem.column,
             }

@@ -15,18 +15,18 @@ from shared.alerts.conditions import (
     evaluate_absence_rule_groups,
     evaluate_threshold_rule_groups,
 )
+from shared.catalog.alert_rule_checks import iterate_parameter_and_time_range_errors
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_stored_duration
-from shared.catalog.kql_text import build_output_schema_hint, reject_time_range_bypass
+from shared.catalog.kql_text import build_output_schema_hint
 from shared.catalog.models import WarmQuery
-from shared.catalog.parameters import bind_arguments_as_literals
+from shared.catalog.problems import DocumentPath, Violation, format_path
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ConnectionStateStore
 from shared.validation.names import find_nearest_name
-from shared.warm_queries.columns import QueryColumns
-from shared.warm_queries.ports import Column
+from shared.warm_queries.columns import ColumnsOrError, QueryColumns
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import MAX_LIMIT, WarmQueries
 
@@ -139,56 +139,50 @@ async def list_rule_errors_against_query(
     Raises:
         WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
     """
-    errors = [*_iterate_parameter_errors(rule, query), *_iterate_time_range_errors(rule, query)]
+    errors = list(iterate_parameter_and_time_range_errors(rule, query))
     result = await columns.resolve_columns_or_error(query)
-    if not isinstance(result, WorkspaceError):
-        return [*errors, *_iterate_column_errors(rule, result, query.kql if is_query_readable else None)]
-    if result.kind is not Kind.INVALID:
-        if errors:
-            return errors
-        raise result
-    reason = f": {result.detail}" if is_query_readable else ""
-    return [*errors, FieldError("query", f"the query engine rejects this query{reason}")]
-
-
-def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
     try:
-        bind_arguments_as_literals(query.parameters, rule.parameters, "parameters.{}".format)
-    except WorkspaceError as error:
-        yield from _iterate_field_errors(error)
+        errors += iterate_column_errors(rule, query, result, is_query_readable=is_query_readable)
+    except WorkspaceError:
+        if not errors:
+            raise
+    return [FieldError(format_path(path), message) for path, message in errors]
 
 
-def _iterate_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
-    try:
-        if rule.time_range is not None:
-            reject_time_range_bypass(query.kql)
-    except WorkspaceError as error:
-        yield from _iterate_field_errors(error)
+def iterate_column_errors(
+    rule: AlertRule, query: WarmQuery, result: ColumnsOrError, *, is_query_readable: bool
+) -> Iterator[Violation]:
+    """Yield an error for each column of a threshold rule that its query does not have, or if the query is rejected.
 
+    Args:
+        rule: a rule whose own fields are valid.
+        query: saved KQL query of the rule, approved or not.
+        result: result columns of the query, or the error of the query engine.
+        is_query_readable: whether the caller may read the query; if not, the errors contain nothing of its text and its
+            columns.
 
-def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
-    listed = error.members.get("errors")
-    for member in listed if isinstance(listed, list) else ():
-        yield FieldError(member["field"], member["message"])
-
-
-def _iterate_column_errors(
-    rule: AlertRule, columns: tuple[Column, ...], readable_kql: str | None
-) -> Iterator[FieldError]:
-    """Yield an error for each column of the rule that the rule's query does not have.
-
-    ``readable_kql`` is the text of the query, or None if the caller may not read it; the errors then contain no hints.
+    Raises:
+        WorkspaceError: the error of the query engine, unless the engine rejects the query.
     """
-    names = [column.name for column in columns]
-    used = [(f"groupBy[{index}]", name) for index, name in enumerate(rule.group_by)]
-    if rule.condition is not None and rule.condition.column is not None:
-        used.insert(0, ("condition.column", rule.condition.column))
-    for field, name in used:
+    if isinstance(result, WorkspaceError):
+        if result.kind is not Kind.INVALID:
+            raise result
+        reason = f": {result.detail}" if is_query_readable else ""
+        yield ("query",), f"the query engine rejects this query{reason}"
+        return
+    names = [column.name for column in result]
+    for path, name in _iterate_used_columns(rule):
         if name not in names:
             hint = ""
-            if readable_kql is not None:
-                hint = _format_column_suggestion(name, names) + build_output_schema_hint(readable_kql)
-            yield FieldError(field, f"is not a column of the query{hint}")
+            if is_query_readable:
+                hint = _format_column_suggestion(name, names) + build_output_schema_hint(query.kql)
+            yield path, f"is not a column of the query{hint}"
+
+
+def _iterate_used_columns(rule: AlertRule) -> Iterator[tuple[DocumentPath, str]]:
+    if rule.condition is not None and rule.condition.column is not None:
+        yield ("condition", "column"), rule.condition.column
+    yield from ((("groupBy", index), name) for index, name in enumerate(rule.group_by))
 
 
 def _format_column_suggestion(unknown_name: str, column_names: list[str]) -> str:

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from shared.catalog.change_rules import Caller, check_changes
+from shared.catalog.alert_rule_checks import QueryUse, list_new_query_uses
 from shared.catalog.checks import check_new_member_ids
 from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
@@ -48,28 +48,28 @@ class DocumentPlan:
         plan: the changes, and the stored items that are retained, each with a reason.
         last_changes: last change of each stored item that the plan changes or removes.
         tag: quoted strong entity tag that identifies the document's content and the state of the workspace.
+        query_uses: new and changed uses of queries by alert rules.
     """
 
     plan: CatalogPlan
     last_changes: Mapping[ItemId, LastChange]
     tag: str
+    query_uses: Sequence[QueryUse]
 
 
 def plan_document(
-    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing_container_keys: Collection[str] = ()
+    document: WorkspaceDocument, stored: StoredCatalog, existing_container_keys: Collection[str] = ()
 ) -> DocumentPlan:
-    """Compare a workspace document with the stored catalog, and check that the caller may make the changes.
+    """Compare a workspace document with the stored catalog; the changes are not checked.
 
     Args:
         document: the workspace document to apply.
         stored: catalog before the changes.
-        caller: the caller of the request.
         existing_container_keys: catalog keys of containers that the document does not declare, but that exist in their
             Cosmos DB account; they stay in the catalog.
 
     Raises:
-        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID if the document changes the tier or the limits of the
-            workspace; the errors of :func:`shared.catalog.change_rules.check_changes`.
+        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``.
     """
     declared = definitions_from_document(document)
     tag = _compute_plan_tag(declared, stored, existing_container_keys)
@@ -78,14 +78,14 @@ def plan_document(
     drafts = _list_lookups_of_queries_with_new_approval(declared, stored_items)
     _withdraw_approvals(declared, drafts)
     plan = plan_changes_of_definitions(declared, stored, drafts, existing_container_keys)
-    check_changes(stored, plan.changes, caller)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
     last_changes = {
         (change.kind, change.key): LastChange(item.edited_by, item.updated_at)
         for change in plan.changes
         if (item := stored_items.get((change.kind, change.key))) is not None
     }
-    return DocumentPlan(CatalogPlan(plan.changes, (*plan.retained, *notes)), last_changes, tag)
+    uses = list_new_query_uses(document, stored, plan.changes)
+    return DocumentPlan(CatalogPlan(plan.changes, (*plan.retained, *notes)), last_changes, tag, uses)
 
 
 def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:

@@ -1,9 +1,11 @@
 """Workspace documents over HTTPS: export, plan and apply."""
 
 from collections.abc import Awaitable, Callable, Collection
+from itertools import islice
 from typing import Any, Final
 
-from shared.catalog.change_rules import Caller
+from shared.catalog.alert_rule_checks import iterate_query_use_errors
+from shared.catalog.change_rules import Caller, check_changes
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_data_classes_changed_to_evidence
 from shared.catalog.diff import CatalogPlan
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_document_with_positions
@@ -17,7 +19,7 @@ from shared.catalog.document_plans import (
 from shared.catalog.export import export_document
 from shared.catalog.items import ItemKind, WorkspaceSettings, build_container_key, to_definition
 from shared.catalog.ports import StoredCatalog
-from shared.catalog.problems import DocumentError
+from shared.catalog.problems import MAX_PROBLEMS, DocumentError
 from shared.catalog.service import CatalogService
 from shared.conditional_requests import Condition
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
@@ -77,14 +79,16 @@ class DocumentService:
         """Return the changes that :meth:`apply` would make now.
 
         Raises:
-            WorkspaceError: the same errors as :func:`shared.catalog.document_plans.plan_document`; TOO_LARGE
-                ``RECORD_TOO_LARGE`` if an item is too large for its audit event; UNAVAILABLE or THROTTLED from the
-                account of a container that the document no longer declares.
+            DocumentError: a new or changed alert rule does not fit its query; no query engine is needed to see this.
+            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; the errors of
+                :func:`shared.catalog.change_rules.check_changes`; TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too
+                large for its audit event; UNAVAILABLE or THROTTLED from the account of a container that the document
+                no longer declares.
         """
         stored = await self._catalog.load()
         existing = await self._find_existing_containers(loaded, stored)
         plan = await self._runtime.run_in_thread_if_large(
-            LARGE, plan_document, loaded.document, stored, caller, existing
+            LARGE, _plan_and_check_document, loaded, stored, caller, existing
         )
         await self._catalog.check_plan_can_be_audited(plan.plan, stored, caller.user_id)
         return plan
@@ -98,6 +102,7 @@ class DocumentService:
             condition: If-Match precondition with the entity tag of the plan.
 
         Raises:
+            DocumentError: as :meth:`plan`.
             WorkspaceError: the errors of :meth:`plan` and of
                 :func:`shared.catalog.document_plans.check_if_match_has_plan_tag`; CONFLICT ``CATALOG_CHANGED`` if
                 concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
@@ -107,7 +112,7 @@ class DocumentService:
 
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
             # The tag contains the version of the catalog, so `existing` matches each plan with the required tag.
-            plan = plan_document(loaded.document, stored, caller, existing)
+            plan = _plan_and_check_document(loaded, stored, caller, existing)
             check_if_match_has_plan_tag(condition, plan.tag)
             plans.append(plan)
             return plan.plan
@@ -125,6 +130,16 @@ class DocumentService:
             found = set(await self._list_containers(store, database))
             existing |= {build_container_key(database, name) for name in names if name in found}
         return frozenset(existing)
+
+
+def _plan_and_check_document(
+    loaded: LoadedDocument, stored: StoredCatalog, caller: Caller, existing_container_keys: Collection[str]
+) -> DocumentPlan:
+    plan = plan_document(loaded.document, stored, existing_container_keys)
+    if errors := list(islice(iterate_query_use_errors(plan.query_uses), MAX_PROBLEMS)):
+        raise loaded.build_error_with_positions(errors)
+    check_changes(stored, plan.plan.changes, caller)
+    return plan
 
 
 def _load_request_document(body: bytes, text_format: DocumentFormat, stored: StoredCatalog) -> LoadedDocument:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
@@ -18,8 +19,10 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ServiceUser
 
 if TYPE_CHECKING:
+    from shared.catalog.alert_rule_checks import QueryUse
     from shared.catalog.diff import CatalogPlan, ItemChange
     from shared.catalog.document import LoadedDocument
+    from shared.catalog.ports import StoredCatalog
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -98,18 +101,18 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     _print_warnings(loaded)
     document = loaded.document
     if options.verb == "validate":
-        return DONE
+        return _check_declared_queries_of_rules(loaded)
     for principal in filter(None, (options.actor, options.issue_key)):
         if principal not in {member.id for member in document.team}:
             print(f"{options.file}: {principal} is not a member of the team", file=sys.stderr)
             return REFUSED
     running = services()
     try:
-        await _check_new_items(loaded, running)
+        uses = await _check_new_items_and_list_query_uses(loaded, running)
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
-            await _check_queries_with_engine(loaded, running)
+            await _check_queries_and_rules_with_engine(loaded, uses, running)
             await _apply_document(document, options, running)
     except DocumentError as error:
         return _print_document_problems(error)
@@ -126,18 +129,56 @@ def _print_warnings(loaded: "LoadedDocument") -> None:
             print(f"warning: {problem}", file=sys.stderr)
 
 
+def _check_declared_queries_of_rules(loaded: "LoadedDocument") -> ExitCode:
+    """Check the alert rules against the queries that the document declares, as if no item was stored."""
+    from shared.catalog.ports import StoredCatalog  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
+
+    try:
+        _list_query_uses_of_rules(loaded, StoredCatalog(0, ()))
+    except DocumentError as error:
+        return _print_document_problems(error)
+    return DONE
+
+
+def _list_query_uses_of_rules(loaded: "LoadedDocument", stored: "StoredCatalog") -> "list[QueryUse]":
+    """Return the new and changed uses of queries by alert rules.
+
+    Raises:
+        DocumentError: a rule does not fit its query; no query engine is needed to see this.
+    """
+    from shared.catalog.alert_rule_checks import iterate_query_use_errors, list_new_query_uses  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.document_plans import plan_document_for_command_line  # noqa: PLC0415  as above
+    from shared.catalog.problems import MAX_PROBLEMS  # noqa: PLC0415  as above
+
+    plan = plan_document_for_command_line(loaded.document, stored)
+    uses = list_new_query_uses(loaded.document, stored, plan.changes)
+    # An unknown query is a warning, because it can be created through the API later.
+    if errors := list(islice(iterate_query_use_errors(uses, must_exist=False), MAX_PROBLEMS)):
+        raise loaded.build_error_with_positions(errors)
+    return uses
+
+
 def _print_document_problems(error: Any) -> ExitCode:
     for problem in error.problems:
         print(problem, file=sys.stderr)
     return REFUSED
 
 
-async def _check_queries_with_engine(loaded: "LoadedDocument", services: Any) -> None:
+async def _check_queries_and_rules_with_engine(loaded: "LoadedDocument", uses: "list[QueryUse]", services: Any) -> None:
+    from shared.alerts.document_checks import check_document_rules_and_return_outage  # noqa: PLC0415  avoids a slow import
     from shared.warm_queries.document_checks import check_document_queries_and_return_outage  # noqa: PLC0415  avoids a slow import
 
     outage = await check_document_queries_and_return_outage(loaded, services.queries.columns, runtime=services.runtime)
     if outage is not None:
         warning = "warning: the queries are applied without validation by the engine"
+        print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
+        return
+    outage = await check_document_rules_and_return_outage(
+        loaded, uses, services.queries.columns, runtime=services.runtime
+    )
+    if outage is not None:
+        warning = "warning: alert rules are applied without a check of their columns by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
 
 
@@ -150,12 +191,12 @@ async def _apply_document(document: Any, options: argparse.Namespace, services: 
         print(issued.api_key)
 
 
-async def _check_new_items(loaded: "LoadedDocument", services: Any) -> None:
-    """Check the ids of new members, and that each new approval was given by a person with the right to approve.
+async def _check_new_items_and_list_query_uses(loaded: "LoadedDocument", services: Any) -> "list[QueryUse]":
+    """Check new members, new approvals and new uses of queries by alert rules; return these uses.
 
     Raises:
-        DocumentError: a new member has a reserved id, or a new approval was not given by such a person; the error lists
-            each such id and approval.
+        DocumentError: a new member has a reserved id, a new approval was not given by a person with the right to
+            approve, or a rule does not fit its query.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import (  # noqa: PLC0415  as above
@@ -170,6 +211,7 @@ async def _check_new_items(loaded: "LoadedDocument", services: Any) -> None:
     found += check_approvers(Sections.from_document(loaded.document), approved)
     if found:
         raise loaded.build_error_with_positions(found)
+    return _list_query_uses_of_rules(loaded, catalog)
 
 
 async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:

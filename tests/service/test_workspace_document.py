@@ -473,6 +473,40 @@ def test_queries_of_a_document_are_validated_by_the_engine(admin: httpx.Client) 
     assert all(query["lookup"] != "broken" for query in export_document(admin)["warmQueries"])
 
 
+def test_columns_of_a_rule_in_a_document_are_checked_by_the_engine(admin: httpx.Client) -> None:
+    """If the query of a new rule lacks a column, the plan has a warning, and PUT rejects the document.
+
+    An unknown query is rejected in the plan, with its place in the document.
+    """
+    document = export_document(admin)
+    rule = {
+        "lookup": "unfit",
+        "name": "Unfit",
+        "severity": "info",
+        "surface": "hall",
+        "kind": "threshold",
+        "every": "P1D",
+        "query": "draft",
+        "condition": {"column": "NoColumn", "operator": "gt", "value": 1},
+    }
+    document["alertRules"] = [*document.get("alertRules", []), rule]
+    text = yaml.safe_dump(document)
+    plan = admin.post(PLAN, content=text, headers=YAML).json()
+    reply = admin.put(DOCUMENT, content=text, headers={**YAML, "If-Match": plan["planTag"]})
+    [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
+    assert (error["field"].endswith(".condition.column"), "NoColumn" in text.splitlines()[error["line"] - 1]) == (
+        True,
+        True,
+    )
+    [warning] = plan["warnings"]
+    assert warning["message"] == f"the alert rule does not fit its query, so PUT will fail: {error['message']}"
+    assert (warning["field"], warning["line"]) == (error["field"], error["line"])
+    unknown = yaml.safe_dump({**document, "alertRules": [{**rule, "query": "nowhere"}]})
+    [error] = check_problem(admin.post(PLAN, content=unknown, headers=YAML), 400, "INVALID_REQUEST")["errors"]
+    assert (error["field"], error["message"]) == ("alertRules[0].query", "unknown warm query: nowhere")
+    assert "nowhere" in unknown.splitlines()[error["line"] - 1]
+
+
 def test_an_idempotency_key_belongs_to_one_plan(admin: httpx.Client) -> None:
     """A repeated PUT with the same Idempotency-Key succeeds; another document with this Idempotency-Key is rejected."""
     document = export_document(admin)

@@ -5,7 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from shared.catalog.items import definitions_from_document
 from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 
 PLANT = """\
 workspace: {id: plant-a, name: Plant A}
@@ -42,6 +44,20 @@ dataStores:
 """Valid document with an item of every kind."""
 
 APPROVED_AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
+    """Return the catalog after a document was applied."""
+    items = definitions_from_document(document).items()
+    return StoredCatalog(
+        1,
+        tuple(
+            CatalogItem(*item, definition, ItemOrigin.DECLARED, APPROVED_AT, APPROVED_AT, "apply")
+            for item, definition in items
+        ),
+    )
+
+
 _NAMES = st.sampled_from(["a", "b", "c"])
 _FLAG = st.booleans()
 

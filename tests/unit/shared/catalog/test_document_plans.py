@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.auth.rights import AccessRight
-from shared.catalog.change_rules import Caller
 from shared.catalog.document_plans import plan_document, plan_document_for_command_line
-from shared.catalog.items import definitions_from_document
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.ports import StoredCatalog
+from tests.unit.shared.catalog.documents import apply_to_catalog
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
-CALLER = Caller("admin@p", frozenset(AccessRight))
 APPROVAL = {"approvedBy": "admin@p", "approvedAt": AT}
 SIGNATURE = {
     "userId": "admin@p",
@@ -42,17 +39,9 @@ def build_document(
     )
 
 
-def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
-    """Return the catalog after a document was applied."""
-    items = definitions_from_document(document).items()
-    return StoredCatalog(
-        1, tuple(CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply") for item, definition in items)
-    )
-
-
 def list_changed_queries(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
     """Return the keys of the queries that a document would change, over HTTPS and with the command."""
-    plans = (plan_document(document, stored, CALLER).plan, plan_document_for_command_line(document, stored))
+    plans = (plan_document(document, stored).plan, plan_document_for_command_line(document, stored))
     return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
 
 
@@ -91,7 +80,7 @@ def test_a_renamed_query_keeps_the_approval_that_the_document_repeats() -> None:
     [query] = document.warm_queries
     renamed = document.model_copy(update={"warm_queries": (query.model_copy(update={"name": "New"}),)})
     for plan in (
-        plan_document(renamed, apply_to_catalog(document), CALLER).plan,
+        plan_document(renamed, apply_to_catalog(document)).plan,
         plan_document_for_command_line(renamed, apply_to_catalog(document)),
     ):
         [change] = plan.changes

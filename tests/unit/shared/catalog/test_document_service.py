@@ -74,3 +74,52 @@ async def test_only_new_members_cannot_have_reserved_ids(tmp_path: Path) -> None
         )
         loaded = await service.load(text.encode(), DocumentFormat.YAML)
         assert list_changes(await service.plan(loaded, CALLER)) == []
+
+
+RULE = """\
+alertRules:
+  - {lookup: silent, name: S, severity: info, surface: cooling, kind: absence, connections: [rig], after: PT5M,
+     every: PT1M}
+  - {lookup: hot, name: H, severity: info, surface: cooling, kind: threshold, query: q2, every: PT1M,
+     condition: {rows: any}}
+"""
+
+
+async def test_a_new_rule_must_fit_its_query(tmp_path: Path) -> None:
+    """A rule that does not fit its query is rejected with its place in the document, before a missing right."""
+
+    async def list_containers(_store: str, _database: str) -> Collection[str]:
+        return ()
+
+    async with open_catalog_stores(tmp_path) as opened:
+        await opened.service.apply(load_document(PLANT + RULE, "w.yaml"), "apply")
+        service = DocumentService(opened.service, list_containers)
+        new = RULE.replace("lookup: hot", "lookup: other")
+        for text, field, message in (
+            (new.replace("query: q2", "query: gone"), "query", "unknown warm query: gone"),
+            (
+                new.replace("query: q2", "query: q2, parameters: {zz: 1}"),
+                "parameters.zz",
+                "is not a parameter of this query",
+            ),
+        ):
+            loaded = await service.load((PLANT + text).encode(), DocumentFormat.YAML)
+            with pytest.raises(DocumentError) as caught:
+                await service.plan(loaded, Caller(CALLER.user_id, frozenset()))
+            [problem] = caught.value.problems
+            assert (problem.field, problem.message) == (f"alertRules[1].{field}", message)
+            assert problem.line == len((PLANT + RULE).splitlines()) - 1
+
+
+async def test_a_document_with_a_stored_rule_over_a_deleted_query_plans_empty(tmp_path: Path) -> None:
+    """A stored rule whose query was deleted is no error, so that an exported document always plans empty."""
+
+    async def list_containers(_store: str, _database: str) -> Collection[str]:
+        return ()
+
+    async with open_catalog_stores(tmp_path) as opened:
+        text = PLANT + RULE.replace("query: q2", "query: gone")
+        await opened.service.apply(load_document(text, "w.yaml"), "apply")
+        service = DocumentService(opened.service, list_containers)
+        planned = await service.plan(await service.load(text.encode(), DocumentFormat.YAML), CALLER)
+        assert (list_changes(planned), planned.query_uses) == ([], [])

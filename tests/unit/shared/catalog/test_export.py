@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.auth.rights import AccessRight
-from shared.catalog.change_rules import Caller
 from shared.catalog.document import DocumentFormat, load_document_with_positions
 from shared.catalog.document_plans import plan_document
 from shared.catalog.export import export_document
@@ -21,7 +19,6 @@ from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import draw_valid_document
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
-CALLER = Caller("admin@p", frozenset(AccessRight))
 
 
 def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
@@ -39,7 +36,7 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
 def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
     """Return kind and key of each change that a document would make."""
     loaded = load_document_with_positions(text, "body", text_format, checks_new_items=False)
-    return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
+    return [(change.kind, change.key) for change in plan_document(loaded.document, stored).plan.changes]
 
 
 @given(draw_valid_document(), st.none() | draw_valid_document())

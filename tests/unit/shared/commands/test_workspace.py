@@ -169,6 +169,31 @@ def test_apply_rejects_invalid_queries(
     assert "0 added" not in capsys.readouterr().out
 
 
+RULE = """\
+alertRules:
+  - {lookup: hot, name: Hot, severity: info, surface: cooling, kind: threshold, query: q2, every: PT1M,
+     condition: {column: Count, operator: gt, value: 5}}
+"""
+
+
+def test_rules_that_do_not_fit_their_query_are_rejected(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every subcommand rejects unknown parameters of a rule, and `apply` also columns that the engine does not return.
+
+    A rule over an unknown query is a warning.
+    """
+    parameters = PLANT + RULE.replace("query: q2", "query: q2, parameters: {zz: 1}")
+    for verb in ("validate", "diff", "apply"):
+        assert command_environment.run(verb, text=parameters) == REFUSED
+        assert "w.yaml:32:109: alertRules[0].parameters.zz: is not a parameter" in capsys.readouterr().err
+    assert command_environment.run("validate", text=PLANT + RULE) == DONE
+    assert command_environment.run("apply", text=PLANT + RULE) == REFUSED
+    assert "alertRules[0].condition.column: is not a column of the query" in capsys.readouterr().err
+    assert command_environment.run("apply", text=PLANT + RULE.replace("query: q2", "query: gone")) == DONE
+    assert "alertRules[0].query: the document has no warm query gone" in capsys.readouterr().err
+
+
 def test_apply_works_without_the_engine(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:

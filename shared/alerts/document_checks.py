@@ -1,0 +1,73 @@
+"""Validation of the columns that alert rules of a workspace document use, by the query engine."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from shared.alerts.evaluation import iterate_column_errors
+from shared.catalog.alert_rule_checks import QueryUse
+from shared.catalog.document import LoadedDocument
+from shared.catalog.models import WarmQuery
+from shared.catalog.problems import MAX_PROBLEMS, Violation
+from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.warm_queries.columns import ColumnsOrError, QueryColumns
+
+
+async def check_document_rules_and_return_outage(
+    loaded: LoadedDocument,
+    uses: Iterable[QueryUse],
+    columns: QueryColumns,
+    *,
+    is_query_readable: bool = True,
+    runtime: Runtime = SYSTEM_RUNTIME,
+) -> WorkspaceError | None:
+    """Check that the queries of alert rules have the columns that the rules use; wait a few seconds for the engine.
+
+    Return an error if the engine is unavailable or too slow for all rules, else None.
+
+    Args:
+        loaded: a valid workspace document with positions.
+        uses: new and changed uses of queries by alert rules of the document.
+        columns: gets the result columns of queries from the engine.
+        is_query_readable: whether the caller may read queries; if not, the errors contain nothing of their texts and
+            columns.
+        runtime: runs work in worker threads.
+
+    Raises:
+        DocumentError: if a query lacks a column of its rule, or if the engine rejects the query of a rule.
+    """
+    checked = [(use, use.query) for use in uses if use.query is not None]
+    results = await columns.resolve_all_columns_or_errors([query for _, query in checked])
+    known = [
+        _RuleColumns(use, query, result)
+        for (use, query), result in zip(checked, results, strict=True)
+        if not _is_outage(result)
+    ]
+    text_size = sum(len(each.query.kql) for each in known)
+    if findings := await runtime.run_in_thread_if_large(
+        text_size, _list_findings, known, is_query_readable=is_query_readable
+    ):
+        raise loaded.build_error_with_positions(findings)
+    return next((result for result in results if isinstance(result, WorkspaceError) and _is_outage(result)), None)
+
+
+class _RuleColumns(NamedTuple):
+    """Use of a query by an alert rule, and the columns of the query or its rejection by the engine."""
+
+    use: QueryUse
+    query: WarmQuery
+    result: ColumnsOrError
+
+
+def _is_outage(result: ColumnsOrError) -> bool:
+    return isinstance(result, WorkspaceError) and result.kind is not Kind.INVALID
+
+
+def _list_findings(rule_columns: Sequence[_RuleColumns], *, is_query_readable: bool) -> list[Violation]:
+    found = (
+        ((*use.path, *path), message)
+        for use, query, result in rule_columns
+        for path, message in iterate_column_errors(use.rule, query, result, is_query_readable=is_query_readable)
+    )
+    return list(islice(found, MAX_PROBLEMS))

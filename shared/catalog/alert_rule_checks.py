@@ -1,0 +1,103 @@
+"""Checks of alert rules against their warm queries (saved KQL queries) that need no query engine."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.catalog.alert_rule_models import AlertRule, has_same_query_use
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemKind
+from shared.catalog.kql_text import reject_time_range_bypass
+from shared.catalog.models import StoredWarmQuery, WarmQuery, WorkspaceDocument
+from shared.catalog.parameters import bind_arguments_as_literals
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.problems import DocumentPath, Violation
+from shared.errors import WorkspaceError
+
+_PARAMETERS = "parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryUse:
+    """New or changed use of a query by an alert rule of a workspace document.
+
+    Attributes:
+        path: path of the rule in the document.
+        rule: the rule.
+        query: the query after the changes; None if it does not exist then.
+    """
+
+    path: DocumentPath
+    rule: AlertRule
+    query: WarmQuery | None
+
+
+def list_new_query_uses(
+    document: WorkspaceDocument, stored: StoredCatalog, changes: Sequence[ItemChange]
+) -> list[QueryUse]:
+    """Return the uses of queries by alert rules that the changes add or replace, in the order of the document.
+
+    A rule that uses its query as the stored rule does is omitted: it remains valid if its query was deleted or changed
+    later.
+
+    Args:
+        document: workspace document that requires the changes.
+        stored: catalog before the changes.
+        changes: changes of catalog items.
+    """
+    before = {item.key: item.definition for item in stored.items if item.kind == ItemKind.WARM_QUERY}
+    changed = {change.key: change.after for change in changes if change.kind == ItemKind.WARM_QUERY}
+    queries = {key: query for key, query in {**before, **changed}.items() if query is not None}
+    new = {
+        change.key
+        for change in changes
+        if change.kind == ItemKind.ALERT_RULE
+        and change.after is not None
+        and not has_same_query_use(change.before, change.after)
+    }
+    return [
+        QueryUse(("alertRules", index), rule, _find_query(queries, rule.query))
+        for index, rule in enumerate(document.alert_rules)
+        if rule.query is not None and rule.lookup in new
+    ]
+
+
+def _find_query(definitions: Mapping[str, Mapping[str, Any]], lookup: str) -> WarmQuery | None:
+    return StoredWarmQuery.model_validate(definitions[lookup]) if lookup in definitions else None
+
+
+def iterate_query_use_errors(uses: Iterable[QueryUse], *, must_exist: bool = True) -> Iterator[Violation]:
+    """Yield the errors of alert rules of a workspace document that their queries reveal without a query engine.
+
+    Args:
+        uses: new and changed uses of queries by alert rules.
+        must_exist: whether the query of a rule must exist.
+    """
+    for use in uses:
+        if use.query is not None:
+            errors = iterate_parameter_and_time_range_errors(use.rule, use.query)
+            yield from (((*use.path, *path), message) for path, message in errors)
+        elif must_exist:
+            yield (*use.path, "query"), f"unknown warm query: {use.rule.query}"
+
+
+def iterate_parameter_and_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[Violation]:
+    """Yield the errors in the parameters and the time range of an alert rule, with paths relative to the rule."""
+    try:
+        bind_arguments_as_literals(query.parameters, rule.parameters, f"{_PARAMETERS}.{{}}".format)
+    except WorkspaceError as error:
+        for field, message in _iterate_listed_errors(error):
+            # The name of an unknown parameter can contain any characters.
+            name = field.removeprefix(f"{_PARAMETERS}.")
+            yield (_PARAMETERS,) if name == field else (_PARAMETERS, name), message
+    try:
+        if rule.time_range is not None:
+            reject_time_range_bypass(query.kql)
+    except WorkspaceError as error:
+        yield from (((field,), message) for field, message in _iterate_listed_errors(error))
+
+
+def _iterate_listed_errors(error: WorkspaceError) -> Iterator[tuple[str, str]]:
+    listed = error.members.get("errors")
+    for member in listed if isinstance(listed, list) else ():
+        yield member["field"], member["message"]

@@ -1,0 +1,84 @@
+"""Tests of the checks of alert rules against their queries that need no query engine."""
+
+from typing import Any
+
+import pytest
+
+from shared.catalog.alert_rule_checks import iterate_query_use_errors, list_new_query_uses
+from shared.catalog.document import load_document
+from shared.catalog.document_plans import plan_document
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import StoredCatalog
+from tests.unit.shared.catalog.documents import PLANT, apply_to_catalog
+
+RULE = """\
+alertRules:
+  - lookup: hot
+    name: Hot
+    severity: critical
+    surface: cooling
+    kind: threshold
+    query: q1
+    parameters: {since: 2026-01-01T00:00:00Z}
+    condition: {column: Count, operator: gt, value: 5}
+    every: PT1M
+"""
+EMPTY = StoredCatalog(0, ())
+
+
+def load(*changes: tuple[str, str]) -> WorkspaceDocument:
+    """Return the document with the rule, in which texts are replaced."""
+    text = PLANT + RULE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return load_document(text, "w.yaml")
+
+
+def find_errors(
+    document: WorkspaceDocument, stored: StoredCatalog = EMPTY, **options: Any
+) -> list[tuple[str | int, ...]]:
+    """Return the paths of the errors in the new and changed uses of queries."""
+    uses = list_new_query_uses(document, stored, plan_document(document, stored).plan.changes)
+    return [path for path, _ in iterate_query_use_errors(uses, **options)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("{since: 2026-01-01T00:00:00Z}", "{}", ("parameters", "since")),
+        ("{since: 2026-01-01T00:00:00Z}", "{since: now}", ("parameters", "since")),
+        ("{since: ", '{"a.b[0]": 1, since: ', ("parameters", "a.b[0]")),
+        ("query: q1", "query: gone", ("query",)),
+        ("kql: Telemetry | count", 'kql: table("Telemetry") | count', ("timeRange",)),
+    ],
+)
+def test_a_rule_must_fit_its_query(old: str, new: str, path: tuple[str, ...]) -> None:
+    """Unknown queries, unknown, missing and invalid parameters, and impossible time ranges are errors of the rule."""
+    time_range = ("every: PT1M", "every: PT1M\n    timeRange: PT5M")
+    assert find_errors(load(time_range)) == []
+    assert find_errors(load(time_range, (old, new))) == [("alertRules", 0, *path)]
+
+
+def test_a_query_that_need_not_exist_is_not_checked() -> None:
+    """A rule over an unknown query has no error if the query may be created later."""
+    assert find_errors(load(("query: q1", "query: gone")), must_exist=False) == []
+
+
+def test_only_new_and_changed_uses_of_queries_are_checked() -> None:
+    """A stored rule stays valid after a change of its query or after its removal, unless its use of the query changes.
+
+    A query that the same document changes is checked with its new parameters.
+    """
+    stored = apply_to_catalog(load())
+    changed = ("name: since, type: datetime", "name: until, type: datetime")
+    removed = ("lookup: q1", "lookup: q3")
+    for change in (changed, removed):
+        assert find_errors(load(change), stored) == []
+        assert find_errors(load(change, ("name: Hot", "name: Warm")), stored) == []
+    other_limit = ("value: 5", "value: 6")
+    assert find_errors(load(changed, other_limit), stored) == [
+        ("alertRules", 0, "parameters", "since"),
+        ("alertRules", 0, "parameters", "until"),
+    ]
+    assert find_errors(load(removed, other_limit), stored) == [("alertRules", 0, "query")]

@@ -277,7 +277,7 @@ def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None
     if surfaces or alert_rules:
         users_text = _format_users({"surfaces": surfaces, "alert rules": alert_rules})
         detail = f"The connection is used by {users_text}. Remove it from them first."
-        raise _build_in_use_error("CONNECTION_IN_USE", detail, surfaces, alert_rules)
+        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, **_build_user_members(surfaces, alert_rules))
 
 
 def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
@@ -293,21 +293,21 @@ def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
     if queries or alert_rules:
         users_text = _format_users({"warm queries": queries, "alert rules": alert_rules})
         detail = f"The surface is used by {users_text}. Delete or move them first."
-        raise _build_in_use_error("SURFACE_IN_USE", detail, queries, alert_rules)
+        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, **_build_user_members(queries, alert_rules))
 
 
 def _format_users(keys_by_kind: Mapping[str, list[str]]) -> str:
     return " and ".join(f"{kind}: {', '.join(keys)}" for kind, keys in keys_by_kind.items() if keys)
 
 
-def _build_in_use_error(code: str, detail: str, other_users: list[str], alert_rules: list[str]) -> WorkspaceError:
-    """Build the error for the removal of a used item.
+def _build_user_members(other_users: list[str], alert_rules: list[str]) -> Mapping[str, list[str]]:
+    """Return the properties of an error that name the users of an item.
 
     ``usedBy`` lists all users, alert rules last. ``alertRules`` repeats the alert rules, because an item of another
     kind can have the same lookup (id in URLs).
     """
     rules = {"alertRules": alert_rules} if alert_rules else {}
-    return WorkspaceError(Kind.CONFLICT, code, detail, usedBy=[*other_users, *alert_rules], **rules)
+    return {"usedBy": [*other_users, *alert_rules], **rules}
 
 
 def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:

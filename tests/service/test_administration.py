@@ -434,11 +434,10 @@ def test_a_referenced_item_cannot_be_removed(changeable_service: Service, admin:
     """An item that other items use cannot be removed, and the reply names these items."""
     used = check_problem(admin.delete("/oi-api/connections/press"), 409, "CONNECTION_IN_USE")
     assert used["usedBy"] == ["hall"]
-    assert check_problem(admin.delete("/oi-api/surfaces/hall"), 409, "SURFACE_IN_USE")["usedBy"] == [
-        "draft",
-        "newest",
-        "per-minute",
-    ]
+    assert put_definition(admin, "alert-rules", "of-hall").status_code in {200, 201}
+    used = check_problem(admin.delete("/oi-api/surfaces/hall"), 409, "SURFACE_IN_USE")
+    assert "of-hall" in used["alertRules"]
+    assert used["usedBy"] == ["draft", "newest", "per-minute", *used["alertRules"]]
     second = create_caller(changeable_service, admin, "leaver@t", role="Admin")
     assert check_problem(second.delete("/oi-api/team/admin@t"), 409, "MEMBER_IN_USE")["usedBy"] == [
         "newest",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from shared.alerts.evaluation import iterate_column_errors
 from shared.catalog.alert_rule_checks import QueryUse
@@ -49,7 +49,7 @@ async def check_document_rules_and_return_outage(
         text_size, _list_findings, known, is_query_readable=is_query_readable
     ):
         raise loaded.build_error_with_positions(findings)
-    return next((result for result in results if isinstance(result, WorkspaceError) and _is_outage(result)), None)
+    return next((result for result in results if _is_outage(result)), None)
 
 
 class _RuleColumns(NamedTuple):
@@ -60,7 +60,7 @@ class _RuleColumns(NamedTuple):
     result: ColumnsOrError
 
 
-def _is_outage(result: ColumnsOrError) -> bool:
+def _is_outage(result: ColumnsOrError) -> TypeGuard[WorkspaceError]:
     return isinstance(result, WorkspaceError) and result.kind is not Kind.INVALID
 
 

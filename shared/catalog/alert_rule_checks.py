@@ -14,8 +14,6 @@ from shared.catalog.ports import StoredCatalog
 from shared.catalog.problems import DocumentPath, Violation
 from shared.errors import WorkspaceError
 
-_PARAMETERS = "parameters"
-
 
 @dataclass(frozen=True, slots=True)
 class QueryUse:
@@ -84,12 +82,12 @@ def iterate_query_use_errors(uses: Iterable[QueryUse], *, must_exist: bool = Tru
 def iterate_parameter_and_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[Violation]:
     """Yield the errors in the parameters and the time range of an alert rule, with paths relative to the rule."""
     try:
-        bind_arguments_as_literals(query.parameters, rule.parameters, f"{_PARAMETERS}.{{}}".format)
+        bind_arguments_as_literals(query.parameters, rule.parameters, "parameters.{}".format)
     except WorkspaceError as error:
         for field, message in _iterate_listed_errors(error):
-            # The name of an unknown parameter can contain any characters.
-            name = field.removeprefix(f"{_PARAMETERS}.")
-            yield (_PARAMETERS,) if name == field else (_PARAMETERS, name), message
+            name = field.removeprefix("parameters.")
+            # The entry about errors that are not listed names no parameter.
+            yield ("parameters",) if name == field else ("parameters", name), message
     try:
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)

@@ -4,11 +4,16 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.alert_rule_checks import iterate_query_use_errors, list_new_query_uses
+from shared.catalog.alert_rule_checks import (
+    iterate_parameter_and_time_range_errors,
+    iterate_query_use_errors,
+    list_new_query_uses,
+)
 from shared.catalog.document import load_document
 from shared.catalog.document_plans import plan_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
+from shared.errors import MAX_LISTED
 from tests.unit.shared.catalog.documents import PLANT, apply_to_catalog
 
 RULE = """\
@@ -58,6 +63,14 @@ def test_a_rule_must_fit_its_query(old: str, new: str, path: tuple[str, ...]) ->
     time_range = ("every: PT1M", "every: PT1M\n    timeRange: PT5M")
     assert find_errors(load(time_range)) == []
     assert find_errors(load(time_range, (old, new))) == [("alertRules", 0, *path)]
+
+
+def test_the_number_of_unknown_parameters_is_an_error_of_the_parameters() -> None:
+    """If a rule has more unknown parameters than are listed, the last error states their number."""
+    [rule], [query, _] = load().alert_rules, load().warm_queries
+    many = rule.model_copy(update={"parameters": {f"p{number}": 1 for number in range(MAX_LISTED + 1)}})
+    errors = list(iterate_parameter_and_time_range_errors(many, query))
+    assert [path for path, _ in errors[-2:]] == [("parameters", f"p{MAX_LISTED - 1}"), ("parameters",)]
 
 
 def test_a_query_that_need_not_exist_is_not_checked() -> None:

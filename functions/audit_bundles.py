@@ -201,4 +201,5 @@ async def _bundle_to_json(job: Job) -> dict[str, Any]:
         ],
         "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
+        "errorCode": job.error_code,
     }

@@ -57,6 +57,7 @@ class DownloadFile(TypedDict):
 class Download(TypedDict):
     """A download job. `files` is empty until its status is `completed`; `error` is null unless it is `failed`.
 
+    `errorCode` is the code with which `error` begins; null if the failure has no code.
     The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
     """
 
@@ -71,6 +72,7 @@ class Download(TypedDict):
     completeUpTo: datetime | None
     expiresAt: datetime
     error: str | None
+    errorCode: str | None
 
 
 class DownloadList(TypedDict):
@@ -92,6 +94,7 @@ _PENDING: Final[dict[str, Any]] = {
     "completeUpTo": None,
     "expiresAt": "2026-01-07T08:00:00.000000Z",
     "error": None,
+    "errorCode": None,
 }
 _COMPLETED: Final[dict[str, Any]] = {
     **_PENDING,
@@ -320,4 +323,5 @@ async def _download_to_json(job: Job) -> dict[str, Any]:
         "completeUpTo": None if job.complete_up_to is None else format_rfc3339(job.complete_up_to),
         "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
+        "errorCode": job.error_code,
     }

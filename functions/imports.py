@@ -238,6 +238,7 @@ async def _import_to_json(job: Job) -> dict[str, Any]:
         ],
         "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
+        "errorCode": job.error_code,
     }
 
 

@@ -53,7 +53,8 @@ class Import(TypedDict):
     """An import. It waits for its start while `status` is `pending` and `startedAt` is null.
 
     `rows` of the progress is the sum of `accepted`, `duplicates` and `rejected`. `files` is empty if no row was
-    rejected, and until the status is `completed`; `error` is null unless the status is `failed`.
+    rejected, and until the status is `completed`; `error` is null unless the status is `failed`. `errorCode` is the
+    code with which `error` begins; null if the failure has no code.
     """
 
     importId: str
@@ -73,6 +74,7 @@ class Import(TypedDict):
     files: list[RejectedRows]
     expiresAt: datetime
     error: str | None
+    errorCode: str | None
 
 
 class CreatedImport(Import):
@@ -142,6 +144,7 @@ _PENDING_IMPORT: Final[dict[str, Any]] = {
     "files": [],
     "expiresAt": "2026-01-07T08:00:00.000000Z",
     "error": None,
+    "errorCode": None,
 }
 _CREATED: Final[dict[str, Any]] = {
     **_PENDING_IMPORT,
@@ -261,7 +264,10 @@ class BundleLink(TypedDict):
 
 
 class AuditBundle(TypedDict):
-    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`."""
+    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`.
+
+    `errorCode` is the code with which `error` begins; null if the failure has no code.
+    """
 
     bundleId: str
     status: JobStatus
@@ -273,6 +279,7 @@ class AuditBundle(TypedDict):
     files: list[BundleLink]
     expiresAt: datetime
     error: str | None
+    errorCode: str | None
 
 
 class AuditBundles(TypedDict):
@@ -292,6 +299,7 @@ _PENDING_BUNDLE: Final[dict[str, Any]] = {
     "files": [],
     "expiresAt": "2026-01-07T08:00:00.000000Z",
     "error": None,
+    "errorCode": None,
 }
 _COMPLETED_BUNDLE: Final[dict[str, Any]] = {
     **_PENDING_BUNDLE,

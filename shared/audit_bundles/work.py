@@ -220,7 +220,7 @@ class BundleRunner:
             except WorkspaceError as error:
                 if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.CONFLICT}:
                     raise
-                await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
+                await self._end_job(job_id, JobStatus.FAILED, error)
         return True
 
     async def fail_job(self, job_id: str) -> None:
@@ -295,7 +295,7 @@ class BundleRunner:
         if bundle.receipts:
             await file.write_entry(KEY_SET, encode_key_set(await self._sources.checkpoints.keys.load_trusted_keys()))
 
-    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+    async def _end_job(self, job_id: str, status: JobStatus, error: WorkspaceError | str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
         if job is None:
             return

@@ -153,6 +153,7 @@ class Job(_JobRecord):
         expires_at: time at which the job and its files are deleted.
         status: state of the job.
         error: reason of a failure, for the caller; None if the job has not failed.
+        error_code: code of the failure, for programs; None if the job has not failed, or its failure has no code.
         parts: parts of the download, sorted by connection and time; None until the job is planned.
         leaves: payload paths with columns in the CSV files, by connection.
         bundle: request for an audit bundle; None for other jobs. A bundle has no connections and no range.
@@ -170,6 +171,7 @@ class Job(_JobRecord):
     expires_at: datetime
     status: JobStatus = JobStatus.PENDING
     error: str | None = None
+    error_code: str | None = None
     parts: tuple[Part, ...] | None = None
     leaves: Mapping[str, tuple[tuple[str, ...], ...]] = {}
     complete_up_to: datetime | None = None
@@ -257,12 +259,17 @@ class Job(_JobRecord):
         merged = {**self.leaves, part.connection: tuple(sorted(known))}
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
-    def finish(self, status: JobStatus, error: str | None = None) -> "Job":
+    def finish(self, status: JobStatus, error: WorkspaceError | str | None = None) -> "Job":
         """Return the job with a final status; return the job unchanged if it has already ended.
 
-        ``error`` is the reason of a failure, for the caller; None for another status.
+        ``error`` is the reason of a failure, for the caller, with a code if there is one; None for another status.
         """
-        return self.model_copy(update={"status": status, "error": error}) if self.is_unfinished else self
+        if not self.is_unfinished:
+            return self
+        code = None
+        if isinstance(error, WorkspaceError):
+            code, error = error.code, f"{error.code}: {error.detail}"
+        return self.model_copy(update={"status": status, "error": error, "error_code": code})
 
     def add_bundle_progress(self, chains_done: int, records_done: int) -> "Job":
         """Return the job with new progress of its audit bundle.

@@ -172,7 +172,7 @@ class DownloadRunner:
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end_job(job.id, JobStatus.FAILED, _format_job_error(error))
+            await self._end_job(job.id, JobStatus.FAILED, error)
 
     async def _convert_and_record_part(self, job: Job, part_number: int, part: Part) -> None:
         files, column_paths = await self._create_and_upload_files(job, part_number, part)
@@ -200,7 +200,7 @@ class DownloadRunner:
             except WorkspaceError as error:
                 if error.kind is not Kind.STORAGE_FULL:
                     raise
-                await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
+                await self._end_job(job_id, JobStatus.FAILED, error)
                 return
         await self._end_job(job_id, JobStatus.COMPLETED)
         await remove_job_files_except_result(self._blobs, self._jobs, job_id)
@@ -265,7 +265,7 @@ class DownloadRunner:
                 stop.set()
                 return
 
-    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+    async def _end_job(self, job_id: str, status: JobStatus, error: WorkspaceError | str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
         if job is not None:
             _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.row_count))
@@ -276,11 +276,6 @@ class DownloadRunner:
                 await self._quota.release_job_and_bytes(job.owner, job_id)
             if job.status is not JobStatus.CANCELLED:
                 await self._on_end(job)
-
-
-def _format_job_error(error: WorkspaceError) -> str:
-    """Return the error text of a failed job; it begins with the error code if a quota is exceeded."""
-    return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
 def _build_blob_name(job: Job, part: Part, part_number: int, attempt_id: str, file_index: int) -> str:

@@ -232,7 +232,7 @@ class ImportRunner:
         if isinstance(error, FileRejectedError):
             await self._end_job(job_id, JobStatus.FAILED, str(error))
         elif error.kind in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.NOT_FOUND}:
-            await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
+            await self._end_job(job_id, JobStatus.FAILED, error)
         else:
             raise error
 
@@ -514,7 +514,7 @@ class ImportRunner:
             await blobs.upload(name, path)
         return StoredFile(blob=name, rows=min(get_import_request(job).rejected, MAX_LISTED), size=size, sha256=digest)
 
-    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+    async def _end_job(self, job_id: str, status: JobStatus, error: WorkspaceError | str | None = None) -> None:
         job = await self._stores.jobs.change(job_id, lambda current: current.finish(status, error))
         if job is None:
             return

@@ -23,15 +23,17 @@ def find_download_error(job: dict[str, Any]) -> ApiError:
 
 def test_the_error_about_a_failed_download_contains_the_reason() -> None:
     """The error about a failed download contains the reason and the error code of the service."""
-    error = find_download_error({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
-    assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
-    error = find_download_error({"error": "The scratch disk is full: 0 bytes left."})
-    assert (error.code, error.detail) == ("", "The scratch disk is full: 0 bytes left.")
+    code = "DOWNLOAD_QUOTA_EXCEEDED"
+    error = find_download_error({"error": f"{code}: The files exceed 50 GiB.", "errorCode": code})
+    assert (error.code, error.detail) == (code, "The files exceed 50 GiB.")
+    error = find_download_error({"error": "STATION_4: the log contains the reason.", "errorCode": None})
+    assert (error.code, error.detail) == ("", "STATION_4: the log contains the reason.")
 
 
 def test_the_error_about_a_cancelled_download_states_the_status() -> None:
     """The error about a download that ended without a reason states the status of the download."""
-    assert find_download_error({"status": "cancelled", "error": None}).detail == "The download is cancelled."
+    error = find_download_error({"status": "cancelled", "error": None, "errorCode": None})
+    assert error.detail == "The download is cancelled."
 
 
 class FakeService:

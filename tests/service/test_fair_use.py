@@ -174,6 +174,7 @@ def test_stored_bytes_of_downloads_are_limited(limited_service: Service) -> None
     assert (first["status"], first["files"][0]["bytes"] > 12_000) == ("completed", True)
     second = admin.post(address, json=BODY, headers=wait).json()
     assert (second["status"], second["files"]) == ("failed", [])
+    assert second["errorCode"] == "DOWNLOAD_QUOTA_EXCEEDED"
     assert second["error"].startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     path = limited_service.data_dir.parent / "workspace.yaml"
     assert path.exists()

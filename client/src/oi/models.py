@@ -1708,6 +1708,7 @@ class DeclaredStore(TypedDict):
 class Download(TypedDict):
     """A download job. `files` is empty until its status is `completed`; `error` is null unless it is `failed`.
 
+    `errorCode` is the code with which `error` begins; null if the failure has no code.
     The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
     """
 
@@ -1722,6 +1723,7 @@ class Download(TypedDict):
     completeUpTo: str | None
     expiresAt: str
     error: str | None
+    errorCode: str | None
 
 
 class DownloadBody(TypedDict):
@@ -2230,7 +2232,10 @@ AmendmentRecord: TypeAlias = Amendment | Transition | DamagedRecord
 
 
 class AuditBundle(TypedDict):
-    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`."""
+    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`.
+
+    `errorCode` is the code with which `error` begins; null if the failure has no code.
+    """
 
     bundleId: str
     status: JobStatus
@@ -2242,6 +2247,7 @@ class AuditBundle(TypedDict):
     files: list[BundleLink]
     expiresAt: str
     error: str | None
+    errorCode: str | None
 
 
 class AuditBundles(TypedDict):
@@ -2373,6 +2379,7 @@ class CreatedImport(TypedDict):
     files: list[RejectedRows]
     expiresAt: str
     error: str | None
+    errorCode: str | None
     uploadUrl: str
     uploadHeaders: dict[str, str]
 
@@ -2395,7 +2402,8 @@ class Import(TypedDict):
     """An import. It waits for its start while `status` is `pending` and `startedAt` is null.
 
     `rows` of the progress is the sum of `accepted`, `duplicates` and `rejected`. `files` is empty if no row was
-    rejected, and until the status is `completed`; `error` is null unless the status is `failed`.
+    rejected, and until the status is `completed`; `error` is null unless the status is `failed`. `errorCode` is the
+    code with which `error` begins; null if the failure has no code.
     """
 
     importId: str
@@ -2415,6 +2423,7 @@ class Import(TypedDict):
     files: list[RejectedRows]
     expiresAt: str
     error: str | None
+    errorCode: str | None
 
 
 class ImportBody(TypedDict):

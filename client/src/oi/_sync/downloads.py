@@ -158,12 +158,10 @@ class Download:
 
 
 def _build_download_job_error(job: "DownloadJob") -> ApiError:
-    """Build the error for a failed or cancelled download job, from its reason, which can begin with an error code."""
-    reason = str(job.get("error") or f"The download is {job['status']}.")
-    code, found, detail = reason.partition(": ")
-    if found and code.isupper() and code.replace("_", "").isalpha():
-        return ApiError(0, code, detail)
-    return ApiError(0, "", reason)
+    """Build the error for a failed or cancelled download job, from its reason and its error code, if it has one."""
+    reason = job["error"] or f"The download is {job['status']}."
+    code = job["errorCode"] or ""
+    return ApiError(0, code, reason.removeprefix(f"{code}: "))
 
 
 def _list_local_file_names(job: "DownloadJob") -> list[str]:

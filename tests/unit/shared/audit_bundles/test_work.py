@@ -275,6 +275,7 @@ async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
     job = await other.downloads.jobs.find_job(JOB)
     assert job is not None
     assert job.status is JobStatus.FAILED
+    assert job.error_code == "CHECKPOINT_REFUSED"
     assert (job.error or "").startswith("CHECKPOINT_REFUSED: ")
 
 

@@ -115,6 +115,7 @@ async def test_job_over_the_byte_quota_fails(environment_factory: EnvironmentFac
     environment.quotas = Quotas(download_bytes=100)
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.FAILED
+    assert job.error_code == "DOWNLOAD_QUOTA_EXCEEDED"
     assert (job.error or "").startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     assert "policies.quotas.downloadBytes" in (job.error or "")
     assert (environment.list_files(), list(await environment.places.list_reservations(OWNER, Purpose.JOBS))) == ([], [])

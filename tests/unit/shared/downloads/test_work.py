@@ -152,14 +152,14 @@ async def test_failed_job_has_no_files(environment_factory: EnvironmentFactory) 
 async def test_too_many_columns_fail_the_job(
     environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a download needs too many columns, it fails at once with the reason, without retries."""
+    """If a download needs too many columns, it fails at once with the reason and its code, without retries."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
     environment = environment_factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await environment.store_job()
     job = await environment.run()
     assert job.status is JobStatus.FAILED
-    assert job.error is not None
-    assert "use jsonl or parquet" in job.error
+    assert job.error_code == "DOWNLOAD_TOO_WIDE"
+    assert "use jsonl or parquet" in (job.error or "")
 
 
 async def test_cancelled_conversion_stops_without_files(
@@ -363,6 +363,7 @@ async def test_out_of_memory_fails_the_job_immediately(environment_factory: Envi
     await environment.work.convert_part_unless_busy("j1", first)
     job = await environment.load_job()
     assert job.status is JobStatus.FAILED
+    assert job.error_code == "DOWNLOAD_OUT_OF_MEMORY"
     assert "shorter range" in (job.error or "")
     assert (environment.archive.reads, environment.list_files(), await environment.plan_parts()) == (1, [], [])
 

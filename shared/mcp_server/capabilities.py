@@ -261,12 +261,14 @@ _LISTS: Final[Mapping[str, tuple[str, str]]] = {
 _CORRECTIONS: Final[Mapping[str, str]] = {
     "INVALID_REQUEST": "with corrected arguments",
     "QUERY_INVALID": "with corrected KQL",
+    "QUERY_NOT_APPROVED": "after another person has approved the query",
     "QUERY_NOT_READ_ONLY": "with a query that only reads",
     "QUERY_TOO_LARGE": "with a shorter timeRange, or aggregate in KQL",
     "TIME_RANGE_NOT_APPLICABLE": "without timeRange, from and to",
     "QUERY_TIMEOUT": "with a shorter timeRange",
     "RESULT_TOO_LARGE": "with a smaller limit or a shorter timeRange",
     "ACCESS_RIGHT_MISSING": "after an administrator has granted the missing right",
+    "CHECKPOINT_REFUSED": "after an operator has verified the chain",
 }
 """Change to make before the same tool is called again, by error code."""
 

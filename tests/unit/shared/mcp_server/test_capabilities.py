@@ -108,6 +108,13 @@ async def return_empty_result(arguments: Mapping[str, Any]) -> ToolResult:
 TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, return_empty_result)
 
 
+def test_an_error_that_no_argument_corrects_names_what_must_happen_first() -> None:
+    """If the caller cannot list the queries, the error about a draft says that it must be approved first."""
+    result = add_next_call_advice(ToolResult({"code": "QUERY_NOT_APPROVED"}, is_error=True), TOOL, {"run_warm_query"})
+    expected = f"Call run_warm_query again after another person has approved the query. {ARGUMENTS}"
+    assert result.content["nextCall"] == expected
+
+
 @pytest.mark.parametrize(
     ("problem", "expected"),
     [

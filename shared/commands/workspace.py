@@ -102,16 +102,14 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     document = loaded.document
     if options.verb == "validate":
         return _check_declared_queries_of_rules(loaded)
-    for principal in filter(None, (options.actor, options.issue_key)):
-        if principal not in {member.id for member in document.team}:
-            print(f"{options.file}: {principal} is not a member of the team", file=sys.stderr)
-            return REFUSED
     running = services()
     try:
         uses = await _check_new_items_and_list_query_uses(loaded, running)
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
+            for principal in filter(None, (options.actor, options.issue_key)):
+                await _require_member_after_apply(principal, document, source, running)
             await _check_queries_and_rules_with_engine(loaded, uses, running)
             await _apply_document(document, options, running)
     except DocumentError as error:
@@ -180,6 +178,29 @@ async def _check_queries_and_rules_with_engine(loaded: "LoadedDocument", uses: "
     if outage is not None:
         warning = "warning: alert rules are applied without a check of their columns by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
+
+
+async def _require_member_after_apply(principal: str, document: Any, source: str, services: Any) -> None:
+    """Check that a principal is in the team as it is after a document was applied.
+
+    ``source`` is the name of the document's file, for the error.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if it is not; CONFLICT ``WORKSPACE_ID_FIXED`` for the document of
+            another workspace.
+    """
+    from shared.catalog.items import ItemKind  # noqa: PLC0415  avoids slow imports for --help
+
+    if principal in {member.id for member in document.team}:
+        return
+    plan = await services.provenance.catalog_service.plan(document)
+    # Members that were created through the API stay, although the document does not contain them.
+    if (ItemKind.MEMBER, principal) in {(item.kind, item.key) for item in plan.retained}:
+        return
+    detail = f"{source} does not contain {principal}, and neither does the workspace; add the member to the document"
+    if (ItemKind.MEMBER, principal) in {(change.kind, change.key) for change in plan.changes}:
+        detail = f"{source} does not contain {principal}, so apply would remove this member; export the workspace first"
+    raise WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", detail)
 
 
 async def _apply_document(document: Any, options: argparse.Namespace, services: Any) -> None:

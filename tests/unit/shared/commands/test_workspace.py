@@ -12,6 +12,7 @@ import pytest
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document_with_positions
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
@@ -259,10 +260,35 @@ def test_standard_output_contains_only_the_issued_key(
 def test_unknown_members_are_rejected_before_apply(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """A principal who is not in the team cannot apply a document or get a key."""
+    """A principal who is neither in the document nor in the workspace cannot apply a document or get a key."""
     assert command_environment.run("apply", option, "stranger") == REFUSED
-    assert "stranger is not a member of the team" in capsys.readouterr().err
-    assert not (command_environment.folder / "workspace.sqlite").exists()
+    assert "does not contain stranger, and neither does the workspace" in capsys.readouterr().err
+    assert command_environment.run("diff") == DONE
+    assert "13 added" in capsys.readouterr().out
+
+
+async def test_members_of_the_api_can_apply_and_get_keys(command_environment: CommandEnvironment) -> None:
+    """A member who was created through the API, and is not in the document, can apply a document and get a key."""
+    services = Services(command_environment.folder, command_environment.keys, command_environment.engine)
+    member = ItemChange("member", "second@p", None, {"id": "second@p", "name": "Second", "role": "Admin"})
+    await services.provenance.catalog_service.commit_api_changes(lambda _: [member], ADMIN)
+    await services.close()
+    arguments = ["apply", "--as", "second@p", "--issue-key", "second@p"]
+    assert await asyncio.to_thread(command_environment.run, *arguments) == DONE
+    assert command_environment.keys.issued == [("second@p", "second@p")]
+
+
+def test_a_member_whom_apply_removes_gets_no_key(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If apply would remove the member of --issue-key, it changes nothing and recommends an export."""
+    viewer = "  - {id: viewer@plant-a.example, name: Viewer, role: Viewer}\n"
+    assert command_environment.run("apply") == DONE
+    text = PLANT.replace(viewer, "")
+    assert command_environment.run("apply", "--issue-key", "viewer@plant-a.example", text=text) == REFUSED
+    assert "apply would remove this member; export the workspace first" in capsys.readouterr().err
+    assert command_environment.run("diff") == DONE
+    assert "0 removed" in capsys.readouterr().out
 
 
 def test_document_of_another_workspace_is_rejected(

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any, Final
 
-from shared.auth.principals import Principal
+from shared.auth.principals import Principal, build_unauthenticated_error
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.alert_rule_models import has_same_query_use
 from shared.catalog.container_rules import check_partition_key_paths_unchanged
@@ -60,6 +60,7 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
 
     Raises:
         WorkspaceError: the first of these errors:
+            UNAUTHENTICATED if the caller was disabled or removed since the request was authenticated;
             INVALID naming the fields of unknown references and of changed read-only settings;
             FORBIDDEN ``ACCESS_RIGHT_MISSING`` if the caller may not change items of a kind, ``RIGHT_NOT_HELD`` if a
             changed member has a right that the caller lacks;
@@ -159,9 +160,15 @@ def _iterate_read_only_setting_changes(change_set: _ChangeSet) -> Iterator[Field
 
 
 def _restrict_to_current_rights(caller: Caller, change_set: _ChangeSet) -> Caller:
-    """Return the caller without rights that the member has lost since the request was authenticated."""
+    """Return the caller without rights that the member has lost since the request was authenticated.
+
+    Raises:
+        WorkspaceError: UNAUTHENTICATED if the member was disabled or removed since then.
+    """
     member = change_set.before.get((ItemKind.MEMBER, caller.user_id))
-    current = _get_member_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
+    if member is None or not member.get("enabled", True):
+        raise build_unauthenticated_error("The member who owns this credential was disabled or removed meanwhile.")
+    current = _get_member_rights(member)
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
 
 

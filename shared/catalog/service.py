@@ -1,7 +1,9 @@
 """Catalog changes: one transaction stores them with their audit events, which are then appended to the audit chains."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -213,6 +215,7 @@ class CatalogService:
         self._on_change = on_change
         self._announce = announce
         self._warned = False
+        self._retry_lock = asyncio.Lock()
         self._runtime = runtime
 
     async def plan(self, document: WorkspaceDocument) -> CatalogPlan:
@@ -323,18 +326,31 @@ class CatalogService:
     async def _save_with_retry(
         self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
-        for attempt in range(ATTEMPTS):
-            stored = await self._store.load()
-            # A document can be large even if the catalog is still small.
-            size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_characters(stored)
-            plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
-            after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin)
-            if after is not None:
-                return CommittedPlan(plan, after)
-            await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))
+        outcome = await self._try_plan_and_save(build_plan, actor, origin)
+        if outcome is not None:
+            return outcome
+        # Changes of items that conflicted retry one after another, so that they do not conflict again. A document takes
+        # too long to let them wait for it.
+        async with nullcontext() if origin is ItemOrigin.DECLARED else self._retry_lock:
+            for attempt in range(1, ATTEMPTS):
+                outcome = await self._try_plan_and_save(build_plan, actor, origin)
+                if outcome is not None:
+                    return outcome
+                await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))
         raise WorkspaceError(
-            Kind.CONFLICT, "CATALOG_CHANGED", "the workspace catalog was changed concurrently; try again"
+            Kind.CONFLICT, "CATALOG_CHANGED", "The workspace catalog was changed repeatedly meanwhile; try again."
         )
+
+    async def _try_plan_and_save(
+        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+    ) -> CommittedPlan | None:
+        """Plan changes to the current catalog and save them; return None if a concurrent change was saved first."""
+        stored = await self._store.load()
+        # A document can be large even if the catalog is still small.
+        size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_characters(stored)
+        plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
+        after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin)
+        return None if after is None else CommittedPlan(plan, after)
 
     async def _try_save_changes(
         self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin

@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -213,6 +214,19 @@ async def test_edits_set_time_and_editor_of_an_item(tmp_path: Path) -> None:
         assert query.origin is ItemOrigin.DECLARED
         last = (await opened.read_chain())[-1]
         assert (last["ActionType"], last["UserID"]) == ("Catalog.WarmQuery.Approved", "admin")
+
+
+async def test_concurrent_changes_of_different_items_all_succeed(tmp_path: Path) -> None:
+    """Many changes of different items at the same time are all stored, because they retry one after another."""
+
+    def build_changes(number: int) -> list[ItemChange]:
+        return [ItemChange("warmQuery", f"q{number}", None, {**EXTRA, "lookup": f"q{number}"})]
+
+    async with open_catalog_stores(tmp_path) as opened:
+        service = CatalogService(opened.store, opened.log, runtime=Runtime(uniform=min))
+        commits = [service.commit_api_changes(partial(lambda n, _: build_changes(n), n), "ann") for n in range(40)]
+        await asyncio.gather(*commits)
+        assert (await service.load()).version == 40
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

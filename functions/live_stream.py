@@ -174,7 +174,14 @@ async def handle_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     return Reply(204)
 
 
-@_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
+@_ADMISSION.endpoint(
+    "GET",
+    ROUTE,
+    right=AccessRight.LIVE_STREAM_READ,
+    query=StreamFilters,
+    # The request has no token any more, but the error about an unknown parameter lists it.
+    extra_parameters=(TOKEN_PARAMETER,),
+)
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     """Reserve a live stream for a client, and return the reply to Web PubSub with the groups that the client joins.
 

@@ -168,7 +168,7 @@ def parse_outbound_url(url_text: str) -> OutboundUrl:
         raise AddressRefusedError("The URL has no valid host and port.") from None
     scheme = parts.scheme.lower()
     if scheme not in {"https", "http"}:
-        raise AddressRefusedError("The URL must begin with `https://`.")
+        raise AddressRefusedError("The URL must begin with `https://`, or in an allowed network with `http://`.")
     if "@" in parts.netloc:
         raise AddressRefusedError("The URL must not contain a user name or password.")
     if not _HOST_AND_PORT.fullmatch(parts.netloc):

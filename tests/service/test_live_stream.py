@@ -158,6 +158,18 @@ async def test_invalid_stream_requests_are_rejected_before_the_upgrade(
             assert set(check_failing_fields(reply)) <= set(query)
 
 
+async def test_the_error_about_an_unknown_stream_parameter_lists_all_parameters(service: Service) -> None:
+    """The error about an unknown parameter of a WebSocket handshake lists all parameters, also `token`."""
+    reply = await read_rejection(build_stream_url(service, x="1"), request_token(service, "viewer@t"))
+    check_problem(reply, 400, "INVALID_REQUEST")
+    assert reply.json()["errors"] == [
+        {
+            "field": "x",
+            "message": "Unknown parameter `x`; known: `connection`, `surface`, `since`, `windowSec`, `token`.",
+        }
+    ]
+
+
 async def test_missing_credentials_and_rights_are_rejected_before_unknown_lookups(service: Service) -> None:
     """A missing token gets 401 and a missing right 403, even if the lookups (ids in URLs) are unknown."""
     url = build_stream_url(service, connection="nothing", windowSec="x")

@@ -44,7 +44,7 @@ def test_an_outbound_url_is_parsed_to_its_origin(text: str, origin: str) -> None
         ("https://bücher.example/", "visible ASCII"),
         ("https://hooks.example\\@127.0.0.1/", "visible ASCII"),
         ("https://hooks.example/" + "a" * 2048, "2048"),
-        ("ftp://hooks.example/", "https"),
+        ("ftp://hooks.example/", "must begin with `https://`, or in an allowed network with `http://`"),
         ("//hooks.example/", "https"),
         ("file:///etc/passwd", "https"),
         ("https://user:secret@hooks.example/", "password"),

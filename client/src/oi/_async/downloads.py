@@ -160,7 +160,7 @@ class AsyncDownload:
 def _build_download_job_error(job: "DownloadJob") -> ApiError:
     """Build the error for a failed or cancelled download job, from its reason and its error code, if it has one."""
     reason = job["error"] or f"The download is {job['status']}."
-    code = job["errorCode"] or ""
+    code = job.get("errorCode") or ""
     return ApiError(0, code, reason.removeprefix(f"{code}: "))
 
 

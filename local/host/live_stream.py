@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -33,13 +34,7 @@ from shared.errors import WorkspaceError
 from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import (
-    MAX_SECONDS,
-    TOO_MANY_REPLAYS,
-    IngestionProgress,
-    Replay,
-    create_replay_scheduler,
-)
+from shared.live_stream.replay import TOO_MANY_REPLAYS, IngestionProgress, Replay, TakeTurn, create_replay_scheduler
 from shared.live_stream.service import MOVED_HEADER, Listener
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import add_to_level_metric
@@ -97,28 +92,24 @@ class ReplayPrelude:
     async def _replay_or_close_connection(
         self, connection: ClientConnection, filters: StreamFilters, since: datetime
     ) -> None:
-        """Replay events when it is the member's turn; close the connection if this takes too long or too many wait."""
+        """Replay events whenever it is the member's turn; close the connection if too many replays wait."""
         member_id = Listener.from_user_id(connection.user_id or "").member_id
         if not self._scheduler.has_room(member_id):
             connection.close(BROKEN, TOO_MANY_REPLAYS)
             return
-        async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(MAX_SECONDS):
-                    await stack.enter_async_context(self._scheduler.occupy_slot(member_id))
-            except TimeoutError:
-                connection.close(BROKEN, TOO_MANY_REPLAYS)
-                return
-            with use_acting_member(member_id):
-                await self._replay_events(connection, filters, since)
+        with use_acting_member(member_id):
+            await self._replay_events(connection, filters, since, partial(self._scheduler.occupy_slot, member_id))
 
-    async def _replay_events(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:
+    async def _replay_events(
+        self, connection: ClientConnection, filters: StreamFilters, since: datetime, take_turn: TakeTurn
+    ) -> None:
         from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
         wired = services()
         connections = filters.select_connection_lookups(await wired.catalog.get_current_catalog())
         history = History(wired.queries.engine, runtime=wired.runtime)
-        await Replay(history, self._progress).replay_to_stream(_ClientStream(connection), connections, since)
+        replay = Replay(history, self._progress, take_turn)
+        await replay.replay_to_stream(_ClientStream(connection), connections, since)
 
 
 class _ClientStream:

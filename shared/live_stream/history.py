@@ -20,6 +20,9 @@ _PAGE_SHRINK_FACTOR: Final = 5
 _MIN_PAGE_ROWS: Final = 40
 """Minimum number of rows of a page: 40 messages of 256 KiB, the maximum, are 10 MiB, which the engine accepts."""
 
+MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+"""Maximum size of a page's impulses, unless it has only one; a replay holds its page while it waits for its client."""
+
 _SLICE_ROWS: Final = 500
 """Number of rows that are converted in one call; other work can use the worker thread between the calls."""
 
@@ -60,10 +63,10 @@ class StoredImpulse:
 
 
 class _ImpulsePage(NamedTuple):
-    """Page of stored impulses, and the page size with which the engine accepted the query."""
+    """Page of stored impulses, and the page size with which it was read; a page with fewer impulses is the last one."""
 
     impulses: list[StoredImpulse]
-    accepted_rows: int
+    page_rows: int
 
 
 class History:
@@ -127,17 +130,20 @@ class History:
     ) -> _ImpulsePage:
         """Return a page of at most ``page_rows`` messages.
 
-        The accepted page size is less than ``page_rows`` if the engine rejected a larger result; the next pages should
-        use it, too.
+        The page size is less than ``page_rows`` if the engine rejected a larger result, or if fewer messages have
+        ``MAX_PAGE_BYTES``; the next pages should use it, too.
         """
         while True:
             query = _build_history_query(connection_lookups, since, until, skipped_rows, page_rows)
             try:
-                return _ImpulsePage(await self._convert_engine_result(await self._engine.execute(query)), page_rows)
+                impulses = await self._convert_engine_result(await self._engine.execute(query))
             except WorkspaceError as error:
                 if error.code != "QUERY_TOO_LARGE" or page_rows <= _MIN_PAGE_ROWS:
                     raise
-            page_rows = max(page_rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
+                page_rows = max(page_rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
+            else:
+                fitting = _count_impulses_of_page(impulses)
+                return _ImpulsePage(impulses[:fitting], fitting if fitting < len(impulses) else page_rows)
 
     async def _convert_engine_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []
@@ -146,6 +152,16 @@ class History:
             size = result.size * len(rows) // len(result.rows)
             impulses += await self._runtime.run_in_thread_if_large(size, _to_stored_impulses, result.columns, rows)
         return impulses
+
+
+def _count_impulses_of_page(impulses: Sequence[StoredImpulse]) -> int:
+    """Return how many of the first messages have at most ``MAX_PAGE_BYTES`` together; at least one, if there is any."""
+    total = 0
+    for number, impulse in enumerate(impulses):
+        total += len(impulse.text)
+        if number and total > MAX_PAGE_BYTES:
+            return number
+    return len(impulses)
 
 
 def _build_history_query(

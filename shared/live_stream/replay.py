@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, ImpulseKey
+from shared.live_stream.history import History, ImpulseKey, StoredImpulse
 from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
@@ -41,13 +41,23 @@ SKEW = timedelta(seconds=5)
 MAX_SECONDS = 200.0
 MAX_IMPULSES = 50_000
 CONCURRENT_REPLAYS = 8
-"""Maximum number of replays of one process that read and send at a time; a principal leaves some of them to others."""
+"""Maximum number of replays of one process that have a turn at a time; a principal leaves some of the turns to others.
+
+A ``Replay`` has a turn while it reads the query table, and none while it waits for its listener. A ``CatchUp`` has a
+turn while it reads and sends, because Web PubSub accepts messages at its own speed, for any speed of the listener.
+"""
 
 MAX_REPLAYS_PER_PRINCIPAL = 32
-"""Maximum number of replays of a principal in one process that read and send, or wait until they may."""
+"""Maximum number of replays of a principal in one process that have a turn or wait for one."""
 
 TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again when one of them has ended."
 """Reason that a client receives if its stream is closed because of ``MAX_REPLAYS_PER_PRINCIPAL``."""
+
+SERVICE_IS_BUSY = "The service has too many replays at the moment; try again later."
+"""Reason that a client receives if its stream is closed because its replay has waited too long for its turn."""
+
+type TakeTurn = Callable[[], AbstractAsyncContextManager[None]]
+"""Function that returns a context manager, which waits for a turn of a replay and holds the turn."""
 
 MESSAGES_PER_CHECK = 500
 """Number of messages between two checks that the stream is still open."""
@@ -107,12 +117,22 @@ class Replay:
     Args:
         history: reads the query table.
         progress: waits until the query table or the live stream has processed earlier messages.
+        take_turn: waits for a turn. The replay holds a turn while it reads, and none while it waits for its listener,
+            so that slow listeners do not delay other replays.
         max_remembered: number of sent messages that are remembered, to recognise repeated messages.
     """
 
-    def __init__(self, history: History, progress: IngestionProgress, max_remembered: int = REMEMBERED) -> None:
+    def __init__(
+        self,
+        history: History,
+        progress: IngestionProgress,
+        take_turn: TakeTurn = nullcontext,
+        *,
+        max_remembered: int = REMEMBERED,
+    ) -> None:
         self._history = history
         self._progress = progress
+        self._take_turn = take_turn
         self._remembered = max_remembered
 
     async def replay_to_stream(self, stream: Stream, connection_lookups: Sequence[str], since: datetime) -> None:
@@ -130,16 +150,30 @@ class Replay:
         replay_from = since
         while True:
             stream.start_buffering()
-            await self._progress.wait_for_query_table()
-            async for page in self._history.read_pages(connection_lookups, replay_from):
+            async for page in self._read_pages_in_turns(connection_lookups, replay_from):
                 new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
                 if new_impulses and not await stream.try_send(new_impulses):
                     return
-            await self._progress.wait_for_live_stream()
+            async with self._take_turn():
+                await self._progress.wait_for_live_stream()
             if not stream.has_overflowed():
                 break
             replay_from = max(since, seen.get_oldest_remembered_time(since))
         await stream.send_buffered(seen.has_impulse)
+
+    async def _read_pages_in_turns(
+        self, connection_lookups: Sequence[str], since: datetime
+    ) -> AsyncIterator[list[StoredImpulse]]:
+        """Yield pages of the stored messages, each read in a turn of its own, after the table has all earlier ones."""
+        async with self._take_turn():
+            await self._progress.wait_for_query_table()
+        pages = self._history.read_pages(connection_lookups, since)
+        while True:
+            async with self._take_turn():
+                page = await anext(pages, None)
+            if page is None:
+                return
+            yield page
 
 
 class SentImpulses:
@@ -183,6 +217,35 @@ class SentImpulses:
 def _compute_digest(key: ImpulseKey) -> bytes:
     """Return a short digest of a message's key, because a stream remembers many keys, and message ids can be long."""
     return blake2b("\n".join(key).encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+class _Turn:
+    """Turn of one replay, which can end it and wait for another one; leaving the context ends the turn.
+
+    Attributes:
+        is_waiting: whether the replay waits for a turn, or was cancelled while it waited.
+    """
+
+    def __init__(self, take_turn: TakeTurn) -> None:
+        self._take_turn = take_turn
+        self._stack = AsyncExitStack()
+        self.is_waiting = False
+
+    async def __aenter__(self) -> None:
+        """Do nothing, because the turn begins with :meth:`begin`."""
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def begin(self) -> None:
+        """Wait until it is the replay's turn."""
+        self.is_waiting = True
+        await self._stack.enter_async_context(self._take_turn())
+        self.is_waiting = False
+
+    async def end(self) -> None:
+        """End the turn, if there is one."""
+        await self._stack.aclose()
 
 
 class CatchUp:
@@ -244,12 +307,13 @@ class CatchUp:
         """Replay messages to a stream; return the reason for its listener if the replay fails, else an empty text."""
         if not self._scheduler.has_room(member_id):
             return TOO_MANY_REPLAYS
+        turn = _Turn(partial(self._scheduler.occupy_slot, member_id))
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds), turn:
                 with use_acting_member(member_id):
-                    await self._replay_impulses(connection_id, member_id, filters, since)
+                    await self._replay_impulses(connection_id, turn, filters, since)
         except TimeoutError:
-            return "The replay takes too long; request a shorter time range."
+            return SERVICE_IS_BUSY if turn.is_waiting else "The replay takes too long; request a shorter time range."
         except OverflowError:
             return f"The replay exceeds {self._max_impulses} messages; request a shorter time range."
         except WorkspaceError as error:
@@ -261,30 +325,27 @@ class CatchUp:
         return ""
 
     async def _replay_impulses(
-        self, connection_id: str, member_id: str, filters: StreamFilters, since: datetime
+        self, connection_id: str, turn: "_Turn", filters: StreamFilters, since: datetime
     ) -> None:
-        async with AsyncExitStack() as turn:
-            await turn.enter_async_context(self._scheduler.occupy_slot(member_id))
-            opened_at = self._runtime.now()
-            lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
-            catalog = await self._catalog()
-            read = partial(
-                self._iterate_new_impulses, filters.select_connection_lookups(catalog), SentImpulses(REMEMBERED)
-            )
-            latest = opened_at + timedelta(seconds=catalog.policies.telemetry.max_ahead_seconds) + SKEW
-            # Messages of fast clocks are read first, because live messages soon have the same timestamps.
-            ahead, earlier = read(max(since, opened_at), latest), read(since, opened_at)
-            if not await self._try_send_messages(connection_id, [ahead, earlier], lag_ends_at):
-                return
-            pause = lag_ends_at - self._runtime.monotonic()
-            if pause > 0:
-                await turn.aclose()
-                await self._runtime.sleep(pause)
-                await turn.enter_async_context(self._scheduler.occupy_slot(member_id))
-            now = self._runtime.now()
-            late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
-            still_ahead = [read(max(since, now), latest)] if now < latest else []
-            await self._try_send_messages(connection_id, [*still_ahead, earlier, late])
+        await turn.begin()
+        opened_at = self._runtime.now()
+        lag_ends_at = self._runtime.monotonic() + LAG_SECONDS
+        catalog = await self._catalog()
+        read = partial(self._iterate_new_impulses, filters.select_connection_lookups(catalog), SentImpulses(REMEMBERED))
+        latest = opened_at + timedelta(seconds=catalog.policies.telemetry.max_ahead_seconds) + SKEW
+        # Messages of fast clocks are read first, because live messages soon have the same timestamps.
+        ahead, earlier = read(max(since, opened_at), latest), read(since, opened_at)
+        if not await self._try_send_messages(connection_id, [ahead, earlier], lag_ends_at):
+            return
+        pause = lag_ends_at - self._runtime.monotonic()
+        if pause > 0:
+            await turn.end()
+            await self._runtime.sleep(pause)
+            await turn.begin()
+        now = self._runtime.now()
+        late = read(max(since, opened_at - REREAD_TIME), min(now, latest))
+        still_ahead = [read(max(since, now), latest)] if now < latest else []
+        await self._try_send_messages(connection_id, [*still_ahead, earlier, late])
 
     async def _iterate_new_impulses(
         self, connection_lookups: Sequence[str], sent_impulses: SentImpulses, since: datetime, until: datetime

@@ -12,7 +12,7 @@ from local.host.live_stream import HubProgress, ReplayPrelude, load_or_create_ac
 from local.host.shutdown import ShutdownSignal
 from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, TOO_MANY_REPLAYS
+from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, TOO_MANY_REPLAYS, TakeTurn
 from shared.live_stream.service import Listener
 from shared.telemetry.models import IMPULSES_HUB, HubMessage
 from tests.emulators.web_pubsub.test_outbox import Pipe
@@ -62,41 +62,18 @@ def open_stream(member: str, number: int = 0) -> ClientConnection:
     return ClientConnection(f"{member}{number}", Pipe(), user_id=user_id, subprotocol=None, roles=())
 
 
-async def test_a_replay_that_waits_too_long_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream whose replay gets no turn within the time limit is closed with a reason."""
-    gate = asyncio.Event()
-
-    async def wait(*_: object) -> None:
-        await gate.wait()
-
-    monkeypatch.setattr(ReplayPrelude, "_replay_events", wait)
-    monkeypatch.setattr("local.host.live_stream.MAX_SECONDS", 0)
-    hub = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72))
-    prelude = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))
-    streams = [open_stream("many", number) for number in range(CONCURRENT_REPLAYS)]
-    replays = [prelude(stream, {"windowSec": ["60"]}) for stream in streams]
-    running, waiting = replays[: CONCURRENT_REPLAYS // 2], replays[CONCURRENT_REPLAYS // 2 :]
-    tasks = [asyncio.create_task(replay) for replay in running if replay is not None]
-    await asyncio.sleep(0)
-    for replay in waiting:
-        assert replay is not None
-        await replay
-    assert [stream.close_reason for stream in streams[len(running) :]] == [TOO_MANY_REPLAYS] * len(waiting)
-    assert not any(stream.close_reason for stream in streams[: len(running)])
-    gate.set()
-    await asyncio.gather(*tasks)
-    await hub.close()
-
-
 async def test_replays_of_a_member_leave_room_for_replays_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of the replays can be of one member; further ones wait, and those above the limit are closed at once."""
+    """Half of the turns can be of one member; further replays wait, and those above the limit are closed at once."""
     started, gate = list[tuple[str, str]](), asyncio.Event()
 
-    async def record_and_wait(_: ReplayPrelude, connection: ClientConnection, *_filters: object) -> None:
-        started.append((connection.id, acting_member.get()))
-        await gate.wait()
+    async def record_and_wait(
+        _: ReplayPrelude, connection: ClientConnection, _filters: object, _since: object, take_turn: TakeTurn
+    ) -> None:
+        async with take_turn():
+            started.append((connection.id, acting_member.get()))
+            await gate.wait()
 
     monkeypatch.setattr(ReplayPrelude, "_replay_events", record_and_wait)
     hub = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72))

@@ -96,6 +96,22 @@ async def test_pages_of_large_messages_are_shorter(seconds: list[int]) -> None:
     assert set(engine.limits[4:]) == {40}
 
 
+@pytest.mark.parametrize("seconds", [list(range(50)), [0] * 50], ids=["different-times", "one-time"])
+async def test_a_page_has_a_limited_size(seconds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page ends before the message with which it would have too many bytes, and later pages have as few messages."""
+    engine = Engine(*seconds)
+    [[first, *_]] = [page async for page in History(engine).read_pages(("rig",), START)]
+    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 10 * len(first.text) + 50)
+    engine.limits.clear()
+    pages = await read_pages(engine, 5_000)
+    assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(50)]
+    assert max(map(len, pages)) == 10
+    # Only the first page requests more messages than it may have.
+    assert set(engine.limits[1:]) == {10}
+    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 0)
+    assert {len(page) for page in await read_pages(engine, 5_000)} == {1}
+
+
 async def test_a_page_that_is_always_too_large_is_an_error() -> None:
     """If the engine rejects even the shortest page, the replay fails instead of asking forever."""
     engine = Engine(0, 1)

@@ -5,12 +5,13 @@ import re
 import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.live_stream.history import History
-from shared.live_stream.replay import Replay, SentImpulses
+from shared.live_stream.replay import Replay, SentImpulses, create_replay_scheduler
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -158,6 +159,38 @@ async def test_a_replay_sends_impulses_in_time_order() -> None:
         simulation, ["a"], START + timedelta(seconds=3)
     )
     assert [decode_impulse(text).timestamp.second for text in simulation.heard] == [3, 3, 5, 7, 9]
+
+
+async def test_listeners_that_read_nothing_do_not_delay_the_replays_of_others() -> None:
+    """A replay holds its turn only while it reads the table, so stalled replays of some leave turns to others."""
+    scheduler, gate, stalled = create_replay_scheduler(), asyncio.Event(), list[ReplaySimulation]()
+
+    def start_replay(member: str, simulation: ReplaySimulation) -> asyncio.Task[None]:
+        simulation.advance()
+        simulation.open_stream()
+        take_turn = partial(scheduler.occupy_slot, member)
+        replay = Replay(History(simulation), SimulationProgress(simulation), take_turn)
+        return asyncio.create_task(replay.replay_to_stream(simulation, ["a"], START))
+
+    class StalledListener(ReplaySimulation):
+        """Simulation with a listener that reads nothing until the test ends."""
+
+        async def try_send(self, texts: Sequence[bytes]) -> bool:
+            """Wait until the test ends."""
+            stalled.append(self)
+            await gate.wait()
+            return await super().try_send(texts)
+
+    members = ["a"] * 10 + ["b"] * 10 + ["c", "d"]
+    waiting = [start_replay(member, StalledListener([(0, 1, 1)])) for member in members]
+    async with asyncio.timeout(20):
+        while len(stalled) < len(members):  # noqa: ASYNC110  the listeners offer no event to wait for
+            await asyncio.sleep(0)
+    simulation = ReplaySimulation([(0, 1, 1)])
+    await start_replay("e", simulation)
+    assert [decode_impulse(text).message_id for text in simulation.heard] == ["m0"]
+    gate.set()
+    await asyncio.gather(*waiting)
 
 
 async def test_no_query_is_executed_without_selected_connections() -> None:

@@ -22,6 +22,7 @@ from shared.live_stream.replay import (
     MAX_REPLAYS_PER_PRINCIPAL,
     MESSAGES_PER_CHECK,
     REREAD_TIME,
+    SERVICE_IS_BUSY,
     SKEW,
     TOO_MANY_REPLAYS,
     CatchUp,
@@ -281,6 +282,20 @@ async def test_concurrent_and_waiting_replays_of_a_principal_are_limited() -> No
     await asyncio.gather(*tasks)
     await start_replay(replaying, "many", "again")
     assert (len(service.sent), len(service.closed)) == (MAX_REPLAYS_PER_PRINCIPAL + 2, 1)
+
+
+async def test_a_replay_that_gets_no_turn_in_time_is_closed_with_the_reason() -> None:
+    """A stream whose replay waits too long for a turn learns that the service has too many replays, not its own one."""
+    service = Service()
+    service.gate.clear()
+    replaying = build_catch_up(Table("1"), service)
+    occupied = [start_replay(replaying, f"c{number}") for number in range(CONCURRENT_REPLAYS)]
+    await wait_until_sending(service, CONCURRENT_REPLAYS)
+    replaying._seconds = 0
+    await start_replay(replaying, "late")
+    assert service.closed == [("late", SERVICE_IS_BUSY)]
+    service.gate.set()
+    await asyncio.gather(*occupied)
 
 
 async def test_a_replay_counts_as_work_of_the_member_whose_stream_it_is() -> None:

@@ -20,6 +20,7 @@ import pyarrow.csv as pa_csv
 from shared.catalog.models import TimestampFormat
 from shared.cold_data.engine import quote_sql_text
 from shared.imports.row_mapping import RowMapper
+from shared.imports.step_rows import MAX_ROW_BYTES
 from shared.timestamps import to_unix_microseconds
 
 if TYPE_CHECKING:
@@ -66,7 +67,12 @@ class BulkRows:
 
 
 def is_plain_csv(text: bytes, delimiter: str) -> bool:
-    """Return whether a CSV text can be converted in bulk: all quotes enclose whole cells, no unusual white space."""
+    """Return whether a CSV text can be converted in bulk.
+
+    All quotes must enclose whole cells, and there must be neither unusual white space nor rows that are too long.
+    """
+    if _has_long_line(text):
+        return False
     if len(text.translate(None, _CONTROLS)) != len(text):
         return False
     # The search for one character is much faster than counting.
@@ -77,6 +83,16 @@ def is_plain_csv(text: bytes, delimiter: str) -> bool:
     if b'"' in text and not _has_quotes_only_around_cells(text, delimiter):
         return False
     return text.isascii() or not any(each in text for each in _WIDE_SPACES)
+
+
+def _has_long_line(text: bytes) -> bool:
+    """Return whether a line has more than ``MAX_ROW_BYTES``, with few searches in the text."""
+    start = 0
+    while len(text) - start > MAX_ROW_BYTES:
+        start = text.rfind(b"\n", start, start + MAX_ROW_BYTES + 1) + 1
+        if not start:
+            return True
+    return False
 
 
 def _has_quotes_only_around_cells(text: bytes, delimiter: str) -> bool:

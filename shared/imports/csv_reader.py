@@ -10,15 +10,15 @@ import pyarrow as pa
 from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_conversion_engine
 from shared.imports.csv_records import CsvRecords, remove_quoted_cells
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
-from shared.imports.step_rows import RangeSource, RowCollector, StepRows
-from shared.imports.text_encoding import TextEncoding, detect_encoding
+from shared.imports.step_rows import MAX_ROW_BYTES, RangeSource, RowCollector, StepRows
+from shared.imports.text_encoding import TextEncoding, detect_encoding, find_next_line
 
 HEAD_BYTES: Final = 2 * 1024 * 1024
 """Number of bytes that are read from the start of a file, for its header and for a preview."""
 STEP_BYTES: Final = 1024 * 1024
 """Bytes of the file per step if rows are converted one by one, for UTF-16 twice as many.
 
-As UTF-8 these are at least twice ``MAX_RECORD_BYTES``, so that each step ends after many rows. The rows take about 20
+As UTF-8 these are at least twice ``MAX_ROW_BYTES``, so that each step ends after many rows. The rows take about 20
 times as much memory.
 """
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024
@@ -70,7 +70,7 @@ class CsvReader:
             return None
         if max_rows is None and (step := self._try_read_step_in_bulk(start, first_row_number)) is not None:
             return step
-        step_bytes = STEP_BYTES if self._encoding.name == "utf-8" else 2 * STEP_BYTES
+        step_bytes = STEP_BYTES * self._encoding.bytes_per_ascii_character
         raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw, is_last=is_last)
@@ -78,13 +78,17 @@ class CsvReader:
         records = CsvRecords(text, self._delimiter, width=width, is_row=self._can_be_row, is_last=is_last)
         collector = self._convert_records(records, first_row_number, max_rows)
         end = records.end_offset
-        if not end and not is_last:
-            detail = f"Row {first_row_number} has more than {len(raw)} bytes. Each row must end with a line break."
-            raise FileRejectedError(detail)
         # At the end of the file, the text of an incomplete character has another size.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
+        next_position = start + used
         rows = collector.number - first_row_number + 1
-        return StepRows(start + used, rows, collector.build_message_table(), collector.rejected)
+        if not is_last and (not end or len(text) - end > MAX_ROW_BYTES) and (max_rows is None or rows < max_rows):
+            # A quote in the row does not matter, because a row of several lines cannot have as many bytes.
+            rows += 1
+            collector.reject_next_row_as_too_long(text[end:])
+            if max_rows is None:
+                next_position = find_next_line(self._source, self._encoding, next_position)
+        return StepRows(next_position, rows, collector.build_message_table(), collector.rejected)
 
     def _try_read_step_in_bulk(self, start: int, first_row_number: int) -> StepRows | None:
         """Convert a step in bulk; return None if its rows must be converted one by one."""
@@ -149,8 +153,8 @@ class CsvReader:
         if _LONE_CARRIAGE_RETURN.search(remove_quoted_cells(header, self._delimiter)):
             rule = "lines must end with a line feed, or with a carriage return and a line feed"
             raise FileRejectedError(f"The header has a carriage return without a line feed; {rule}.")
-        if not records.end_offset and not is_whole_file:
-            raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")
+        if len(header.rstrip(b"\n")) > MAX_ROW_BYTES:
+            raise FileRejectedError(f"The first line must be a header of at most {MAX_ROW_BYTES:,} bytes.")
         if record is None or _EMPTY_LINE.match(header):
             raise FileRejectedError("The first line must be a header with the names of the columns.")
         if record.cells is None:

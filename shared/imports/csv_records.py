@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-MAX_RECORD_BYTES: Final = 512 * 1024
-"""Maximum number of bytes of a record over several lines; a quote that is open for longer counts as not closed."""
+from shared.imports.step_rows import MAX_ROW_BYTES, ROW_TOO_LONG
 
 _CELLS_AT_ONCE: Final = 1000
 """Maximum number of cells that a pattern matches at once, because other threads cannot run while it matches."""
 # Possessive quantifiers keep the time linear: a part that has matched is never tried again.
 _OPEN_CELL: Final = r'"[^"]*+(?:""[^"]*+)*+'
 _TEXT_AFTER_QUOTE: Final = "The row is not CSV: a delimiter or the end of the line is expected after a closing quote."
-_TOO_LONG: Final = f"The row has a quote that is not closed within {MAX_RECORD_BYTES:,} bytes."
+_TOO_LONG: Final = f"The row has a quote that is not closed within {MAX_ROW_BYTES:,} bytes."
 _AMBIGUOUS: Final = (
     "The row is one of several lines that can be one row or several rows, because the first has a quote that is not"
     " closed in its line. Close the quote in the first line, or remove the line breaks of its text."
@@ -43,10 +42,10 @@ class CsvRecords:
     """Records of a CSV text, for one iteration; empty lines are skipped.
 
     A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
-    that gives a valid record of at most ``MAX_RECORD_BYTES`` with the number of cells of the file. Otherwise its first
-    line alone is an invalid record, and the next line starts another record. If each line of a valid record can also be
-    a row by itself, the whole record is invalid, because a text inside it must not become rows. Quotes inside unquoted
-    cells are ordinary characters.
+    that gives a valid record of at most ``MAX_ROW_BYTES`` with the number of cells of the file. Otherwise its first
+    line alone is an invalid record, and the next line starts another record. A line of more than ``MAX_ROW_BYTES`` is
+    an invalid record. If each line of a valid record can also be a row by itself, the whole record is invalid, because
+    a text inside it must not become rows. Quotes inside unquoted cells are ordinary characters.
 
     Args:
         text: CSV text in UTF-8 that starts with a record.
@@ -87,11 +86,12 @@ class CsvRecords:
         index = 0
         while index < len(self._lines):
             line = self._lines[index]
-            if b'"' not in line:
+            fault = ROW_TOO_LONG if len(line) > MAX_ROW_BYTES else ""
+            if fault or b'"' not in line:
                 index += 1
                 self._end += len(line) + 1
-                if raw := line.rstrip(b"\r"):
-                    yield self._parse_record(raw, "")
+                if raw := line if fault else line.rstrip(b"\r"):
+                    yield self._parse_record(raw, fault)
                 continue
             span = self._find_span_of_record(index)
             if span is None:
@@ -122,9 +122,9 @@ class CsvRecords:
         """
         rest = self._rests_by_line[line_index + 1]
         # The first record is never left out, so that each step of a file has one.
-        if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_RECORD_BYTES:
+        if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_ROW_BYTES:
             return None
-        if rest.fault or rest.end - self._end > MAX_RECORD_BYTES:
+        if rest.fault or rest.end - self._end > MAX_ROW_BYTES:
             return first_line._replace(fault=rest.fault or _TOO_LONG)
         cells = self._count_delimiters(self._lines[line_index]) + rest.delimiters + 1
         if self._width not in (None, cells):

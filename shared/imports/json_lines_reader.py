@@ -7,14 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from shared.imports.csv_reader import HEAD_BYTES, STEP_BYTES
-from shared.imports.row_mapping import FileRejectedError, RowMapper
-from shared.imports.step_rows import RangeSource, RowCollector, StepRows
-from shared.imports.text_encoding import detect_encoding
-from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
+from shared.imports.row_mapping import RowMapper
+from shared.imports.step_rows import MAX_ROW_BYTES, ROW_TOO_LONG, RangeSource, RowCollector, StepRows
+from shared.imports.text_encoding import detect_encoding, find_next_line
 from shared.text_formats.strict_json import parse_json
-
-_MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
-"""Maximum length of a line; spaces and escapes can make a line longer than its message."""
 
 
 class JsonLinesReader:
@@ -50,31 +46,34 @@ class JsonLinesReader:
         start = max(position, self._encoding.start)
         if start >= self._source.size:
             return None
-        raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
+        step_bytes = STEP_BYTES * self._encoding.bytes_per_ascii_character
+        raw = self._source.read(start, step_bytes if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw, is_last=is_last)
         end = len(text) if is_last else text.rfind(b"\n") + 1
-        if not end:
-            detail = f"Row {first_row_number} has more than {len(raw)} bytes. Each row must end with a line break."
-            raise FileRejectedError(detail)
-        used = len(raw) if is_last else self._encoding.count_file_bytes(text[:end])
+        next_position = start + (len(raw) if is_last else self._encoding.count_file_bytes(text[:end]))
         collector = RowCollector(first_row_number - 1)
         for line in islice(_iterate_lines(text[:end]), max_rows):
             collector.number += 1
             self._convert_line(line, collector, collect_columns=max_rows is not None)
         rows = collector.number - first_row_number + 1
-        return StepRows(start + used, rows, collector.build_message_table(), collector.rejected)
+        if not is_last and (not end or len(text) - end > MAX_ROW_BYTES) and (max_rows is None or rows < max_rows):
+            rows += 1
+            collector.reject_next_row_as_too_long(text[end:])
+            if max_rows is None:
+                next_position = find_next_line(self._source, self._encoding, next_position)
+        return StepRows(next_position, rows, collector.build_message_table(), collector.rejected)
 
     def _convert_line(self, line: bytes, collector: RowCollector, *, collect_columns: bool) -> None:
         try:
-            if len(line) > _MAX_LINE_BYTES:
-                raise ValueError(f"The row has more than {_MAX_LINE_BYTES} bytes.")  # noqa: TRY301  one place for all faults
+            if len(line) > MAX_ROW_BYTES:
+                raise ValueError(ROW_TOO_LONG)  # noqa: TRY301  one place for all faults
             value = _parse_json_object(line)
             if collect_columns:
                 self._columns.update(dict.fromkeys(value))
             collector.add_message(self._mapper.convert_row(value))
         except ValueError as error:
-            collector.reject_row(str(error), line[:_MAX_LINE_BYTES].decode(errors="replace"))
+            collector.reject_row(str(error), line[:MAX_ROW_BYTES].decode(errors="replace"))
 
 
 def _parse_json_object(line: bytes) -> dict[str, object]:
@@ -89,12 +88,14 @@ def _parse_json_object(line: bytes) -> dict[str, object]:
 
 
 def _iterate_lines(text: bytes) -> Iterator[bytes]:
-    """Yield the lines of a text without surrounding space; empty lines are skipped."""
+    """Yield the lines of a text without surrounding space, unless they are too long; empty lines are skipped."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start)
         end = len(text) if end < 0 else end
-        line = text[start:end].strip(b" \t\r")
+        line = text[start:end]
+        if len(line) <= MAX_ROW_BYTES:
+            line = line.strip(b" \t\r")
         if line:
             yield line
         start = end + 1

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
-from shared.downloads.import_request import ImportMapping, ImportRequest
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import Job, build_job_ended_error
 from shared.errors import Kind, WorkspaceError
+from shared.imports.csv_reader import HEAD_BYTES
 from shared.imports.row_mapping import FileRejectedError, RowMapper
 from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
@@ -124,11 +125,15 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
         step = reader.read_step(0, 1, MAX_ROWS)
     except FileRejectedError as error:
         return Preview(reader.columns, problems=[(None, str(error))])
-    if step is None or not step.rows:
+    is_cut = step is not None and request.format is not ImportFormat.PARQUET and step.next_position < source.size
+    if step is None or not (step.rows or is_cut):
         return Preview(reader.columns, problems=[(None, "The file has no rows.")])
     messages = [_message_to_json(each, mapper.connection) for each in step.messages.slice(0, MAX_MESSAGES).to_pylist()]
-    problems = [(each.number, each.reason) for each in step.rejected[:MAX_PROBLEMS]]
-    return Preview(reader.columns, messages, problems)
+    problems = [(each.number, each.reason) for each in step.rejected]
+    if is_cut and step.rows < MAX_ROWS and len(messages) < MAX_MESSAGES:
+        end = f"The preview ends after row {step.rows}, because it reads at most {HEAD_BYTES:,} bytes."
+        problems.append((None, end))
+    return Preview(reader.columns, messages, problems[:MAX_PROBLEMS])
 
 
 def _message_to_json(message: dict[str, Any], connection_lookup: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from shared.imports.row_mapping import ImportedMessage
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.text_formats.csv_cells import escape_csv_formula
 from shared.timestamps import to_unix_microseconds
 
@@ -25,6 +26,11 @@ SCHEMA = pa.schema(
     ]
 )
 """Columns of messages; ``number`` is the number of the row in the file, from 1."""
+
+
+MAX_ROW_BYTES: Final = 2 * MAX_MESSAGE_BYTES
+"""Maximum size of a row of a text file, as UTF-8; escapes, and columns that are not used, can exceed the message."""
+ROW_TOO_LONG: Final = f"The row has more than {MAX_ROW_BYTES:,} bytes."
 
 
 class RejectedRow(NamedTuple):
@@ -83,6 +89,15 @@ class RowCollector:
         """Add the current row to the rejected rows, with the reason."""
         self.rejected.append(RejectedRow(self.number, reason, record_text))
 
+    def reject_next_row_as_too_long(self, row_start: bytes) -> None:
+        """Make the next row the current one, and reject it as too long.
+
+        Args:
+            row_start: start of the row's text in UTF-8.
+        """
+        self.number += 1
+        self.reject_row(ROW_TOO_LONG, row_start[:MAX_ROW_BYTES].decode(errors="replace"))
+
     def build_message_table(self) -> pa.Table:
         """Return the added messages as a table with the columns :data:`SCHEMA`."""
         return pa.Table.from_arrays(
@@ -113,7 +128,8 @@ class StepReader(Protocol):
         Args:
             position: position in the file at which the step starts: 0, or the ``next_position`` of the previous step.
             first_row_number: number of the step's first row in the file, from 1.
-            max_rows: maximum number of rows; None for the usual size of a step.
+            max_rows: maximum number of rows; None for the usual size of a step. With a maximum, the step does not
+                search for the end of a row that is too long: the ``next_position`` is the start of this row.
 
         Raises:
             FileRejectedError: the file cannot be imported.

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.imports.row_mapping import FileRejectedError
+from shared.imports.step_rows import RangeSource
 
 _SAMPLE_BYTES: Final = 4096
 _MOST_BYTES_PER_NUL: Final = 4
 """Maximum number of bytes per NUL byte in UTF-16 text that is also valid UTF-8, which is mostly ASCII characters."""
+_SEARCHED_BYTES: Final = 8 * 1024 * 1024
+"""Number of bytes in which the end of a line is searched at once."""
 _NOT_UTF8: Final = b"\xff"
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
@@ -24,6 +27,11 @@ class TextEncoding:
 
     name: str
     start: int
+
+    @property
+    def bytes_per_ascii_character(self) -> int:
+        """Number of bytes of an ASCII character."""
+        return 1 if self.name == "utf-8" else 2
 
     def to_utf8(self, raw: bytes, *, is_last: bool) -> bytes:
         """Convert bytes of an imported file to UTF-8; the bytes of a UTF-8 file are returned unchanged.
@@ -52,6 +60,26 @@ class TextEncoding:
         if self.name == "utf-8":
             return len(utf8)
         return len(utf8.decode("utf-8", "surrogatepass").encode(self.name, "surrogatepass"))
+
+
+def find_next_line(source: RangeSource, encoding: TextEncoding, position: int) -> int:
+    """Return the position of the line after the one that contains a position; the size of the file if there is none.
+
+    Args:
+        source: the uploaded file.
+        encoding: encoding of the file.
+        position: byte position of a character.
+    """
+    while position < source.size:
+        raw = source.read(position, _SEARCHED_BYTES)
+        is_last = position + len(raw) >= source.size
+        text = encoding.to_utf8(raw, is_last=is_last)
+        if end := text.find(b"\n") + 1:
+            return position + encoding.count_file_bytes(text[:end])
+        if is_last:
+            break
+        position += encoding.count_file_bytes(text)
+    return source.size
 
 
 def detect_encoding(file_start: bytes) -> TextEncoding:

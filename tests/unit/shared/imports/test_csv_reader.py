@@ -5,8 +5,8 @@ import json
 import pytest
 
 from shared.imports import csv_reader
-from shared.imports.csv_records import MAX_RECORD_BYTES
 from shared.imports.row_mapping import FileRejectedError
+from shared.imports.step_rows import MAX_ROW_BYTES
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
 ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,-3,\n"
@@ -49,10 +49,10 @@ def test_a_row_with_an_unpaired_surrogate_is_rejected(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_are_large_if_each_line_could_start_a_record_of_several_lines(encoding: str) -> None:
     """A step has more text than the longest record, also if each line could start a record up to the step's end."""
-    reader = open_csv(("time,x\n" + 'x","y\n' * (MAX_RECORD_BYTES // 2)).encode(encoding))
+    reader = open_csv(("time,x\n" + 'x","y\n' * (MAX_ROW_BYTES // 2)).encode(encoding))
     step = reader.read_step(0, 1)
     assert step is not None
-    assert step.rows * 6 > MAX_RECORD_BYTES
+    assert step.rows * 6 > MAX_ROW_BYTES
 
 
 def test_an_invalid_csv_row_is_rejected_alone() -> None:
@@ -228,6 +228,28 @@ def test_long_cells_are_read_in_any_file() -> None:
     messages = list_messages(open_csv("\n".join(["time,wave,n", *rows, '2026-01-05T10:00:04Z,2,6" pipe']).encode()))
     assert len(messages) == 5
     assert json.loads(messages[0]["payload"])["wave"] == wave
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("cell", ["plain", '5" pipe', '"open'])
+@pytest.mark.parametrize("size", [MAX_ROW_BYTES, csv_reader.STEP_BYTES, 9 * csv_reader.STEP_BYTES])
+def test_a_line_of_any_length_is_one_rejected_row(size: int, cell: str, encoding: str) -> None:
+    """A line that is too long is one rejected row, also if its long cell is not used or has a quote."""
+    rows = [f"2026-01-05T10:00:0{number}Z,{cell if cell != '"open' else 'x'},1" for number in range(6)]
+    long_row = f"2026-01-05T10:00:09Z,{cell},{'x' * size}"
+    for lines, number in (([*rows[:3], long_row, *rows[3:]], 4), ([*rows, long_row], 7)):
+        content = "\n".join(["time,a,b", *lines]).encode(encoding)
+        reader = open_csv(content, columns=("a",))
+        assert [each["number"] for each in list_messages(reader)] == [n for n in range(1, 8) if n != number]
+        assert list_rejected_rows(reader) == [(number, "The row has more than 524,288 bytes.")]
+
+
+def test_a_header_has_a_maximum_length() -> None:
+    """A header of the maximum length is read, and a longer one is rejected, also if its end is far away."""
+    assert open_csv(b"time," + b"x" * (MAX_ROW_BYTES - 5) + b"\n").columns[0] == "time"
+    for size in (MAX_ROW_BYTES - 4, csv_reader.HEAD_BYTES):
+        with pytest.raises(FileRejectedError, match="must be a header of at most 524,288 bytes"):
+            open_csv(b"time," + b"x" * size + b"\n")
 
 
 def test_steps_do_not_end_inside_a_quoted_cell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.imports import csv_records
-from shared.imports.csv_records import MAX_RECORD_BYTES, CsvRecord, CsvRecords, remove_quoted_cells
+from shared.imports.csv_records import CsvRecord, CsvRecords, remove_quoted_cells
+from shared.imports.step_rows import MAX_ROW_BYTES
 
 QUOTED_CELLS = st.text('a1 ",;\n\rä\0', max_size=6).map(lambda cell: '"' + cell.replace('"', '""') + '"')
 PLAIN_CELLS = st.text('a1 ";ä\0', max_size=6).filter(lambda cell: not cell.startswith('"'))
@@ -71,7 +72,7 @@ def test_each_line_belongs_to_one_record(text: str, width: int | None) -> None:
 def test_the_size_of_steps_does_not_change_records(text: str, width: int | None, step_bytes: int) -> None:
     """Any text gives the same records, in whatever steps of at least the longest record it is read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "MAX_RECORD_BYTES", 20)
+        patch.setattr(csv_records, "MAX_ROW_BYTES", 20)
         whole = CsvRecords(text.encode(), ",", width=width, is_row=starts_with_a_digit)
         records = [(each.cells, each.text) for each in whole]
         steps = read_in_steps(text.encode(), width, step_bytes)
@@ -170,7 +171,7 @@ def test_an_inch_mark_does_not_divide_a_record_of_several_lines() -> None:
     assert record.cells == ['5" pipe', "note\nline 2", "1"]
 
 
-@pytest.mark.parametrize(("size", "count"), [(MAX_RECORD_BYTES, 1), (MAX_RECORD_BYTES + 1, 2)])
+@pytest.mark.parametrize(("size", "count"), [(MAX_ROW_BYTES, 1), (MAX_ROW_BYTES + 1, 2)])
 def test_a_record_of_several_lines_has_a_maximum_size(size: int, count: int) -> None:
     """A quote must be closed within the maximum size of a record; otherwise, it counts as not closed."""
     text = b'"open\n'
@@ -191,14 +192,14 @@ def test_a_record_that_is_not_complete_is_left_out_before_the_end_of_the_file() 
 
 def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
     """If a quote is not closed, only its line is invalid."""
-    records = CsvRecords(b'"open\n' + b"1,2\n" * (MAX_RECORD_BYTES // 4), ",", is_last=False)
+    records = CsvRecords(b'"open\n' + b"1,2\n" * (MAX_ROW_BYTES // 4), ",", is_last=False)
     assert [record.cells for record in records].count(None) == 1
-    assert records.end_offset == MAX_RECORD_BYTES + 6
+    assert records.end_offset == MAX_ROW_BYTES + 6
 
 
 def test_many_lines_that_could_start_a_record_are_read_in_linear_time() -> None:
     """A text in which each line could start a record up to the end of the text is read line by line."""
-    lines = MAX_RECORD_BYTES // 16
+    lines = MAX_ROW_BYTES // 16
     for end in (b"", b'x",y\n'):
         text = b'x","y\n' * lines + end
         assert sum(record.cells is None for record in CsvRecords(text, ",", width=2)) >= lines - 1

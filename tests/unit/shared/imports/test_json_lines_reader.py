@@ -4,7 +4,9 @@ import pytest
 
 from shared.downloads.import_request import ImportFormat
 from shared.imports import json_lines_reader
+from shared.imports.csv_reader import STEP_BYTES
 from shared.imports.json_lines_reader import JsonLinesReader
+from shared.imports.step_rows import MAX_ROW_BYTES
 from tests.unit.shared.imports.files import MemorySource, build_row_mapper, list_messages, list_rejected_rows
 
 LINES = (
@@ -28,6 +30,29 @@ def test_json_objects_become_messages(monkeypatch: pytest.MonkeyPatch, size: int
     assert [number for number, _ in list_rejected_rows(open_json_lines())] == [2, 3, 4]
     assert list_rejected_rows(open_json_lines())[2][1] == "The row must be a JSON object."
     assert "The row is not JSON" in list_rejected_rows(open_json_lines())[1][1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("size", [MAX_ROW_BYTES + 1, STEP_BYTES - 60, 3 * STEP_BYTES, 9 * STEP_BYTES])
+def test_a_line_of_any_length_is_one_rejected_row(size: int, encoding: str) -> None:
+    """A line that is too long is one rejected row, and the lines before and after it become messages."""
+    rows = [f'{{"time":"2026-01-05T10:00:0{number}Z"}}' for number in range(6)]
+    for lines in ([*rows[:3], "x" * size, *rows[3:]], [*rows, " " * size]):
+        reader = open_json_lines("\n".join(lines).encode(encoding))
+        others = [number for number, line in enumerate(lines, start=1) if line in rows]
+        assert [each["number"] for each in list_messages(reader)] == others
+        [(number, reason)] = list_rejected_rows(reader)
+        assert (number, reason) == (7 if others[-1] == 6 else 4, "The row has more than 524,288 bytes.")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_line_of_the_maximum_length_is_read_in_any_step(encoding: str) -> None:
+    """A line of the maximum length becomes a message, also next to others and at the end of a step."""
+    line = '{"time":"2026-01-05T10:00:00Z"}'
+    text = "\n".join([line.ljust(MAX_ROW_BYTES)] * 3 + [line, line.ljust(MAX_ROW_BYTES + 1)])
+    reader = open_json_lines(text.encode(encoding))
+    assert [each["number"] for each in list_messages(reader)] == [1, 2, 3, 4]
+    assert [number for number, _ in list_rejected_rows(reader)] == [5]
 
 
 def test_a_line_with_an_unpaired_surrogate_is_rejected() -> None:

@@ -71,6 +71,29 @@ async def test_a_preview_shows_a_limited_number_of_rows(tmp_path: Path) -> None:
     assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
 
 
+@pytest.mark.parametrize("form", [ImportFormat.CSV, ImportFormat.NDJSON])
+@pytest.mark.parametrize("mebibytes", [1, 3])
+async def test_a_preview_agrees_with_the_import_about_long_rows(
+    tmp_path: Path, form: ImportFormat, mebibytes: int
+) -> None:
+    """A row that is too long is a problem like in the import; a preview whose part of the file ends here says so."""
+    header, good = ("time,x", GOOD) if form is ImportFormat.CSV else ("", '{"time":"2026-01-05T08:00:00Z"}')
+    shown = await build_preview(tmp_path, *[good] * 3, "x" * (mebibytes << 20), *[good] * 3, header=header, form=form)
+    too_long = {"row": 4, "message": "The row has more than 524,288 bytes."}
+    end = {"row": None, "message": "The preview ends after row 4, because it reads at most 2,097,152 bytes."}
+    is_cut = mebibytes > 1
+    assert shown["problems"] == [too_long, *([end] if is_cut else [])]
+    assert len(shown["messages"]) == (3 if is_cut else 6)
+
+
+async def test_a_preview_of_rows_that_follow_many_empty_lines_does_not_say_that_there_are_none(
+    tmp_path: Path,
+) -> None:
+    """A preview whose part of the file has only empty lines says where it ends."""
+    shown = await build_preview(tmp_path, *[" " * 500_000] * 5, GOOD, header="", form=ImportFormat.NDJSON)
+    assert [each["message"][:29] for each in shown["problems"]] == ["The preview ends after row 0,"]
+
+
 @pytest.mark.parametrize(
     ("header", "rows", "problem"),
     [("time,x", (), "The file has no rows."), ("at,x", (GOOD,), "time")],

@@ -129,7 +129,7 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
     if step is None or not (step.rows or is_cut):
         return Preview(reader.columns, problems=[(None, "The file has no rows.")])
     messages = [_message_to_json(each, mapper.connection) for each in step.messages.slice(0, MAX_MESSAGES).to_pylist()]
-    problems = [(each.number, each.reason) for each in step.rejected]
+    problems: list[tuple[int | None, str]] = [(each.number, each.reason) for each in step.rejected]
     if is_cut and step.rows < MAX_ROWS and len(messages) < MAX_MESSAGES:
         end = f"The preview ends after row {step.rows}, because it reads at most {HEAD_BYTES:,} bytes."
         problems.append((None, end))

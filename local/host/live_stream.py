@@ -34,7 +34,14 @@ from shared.errors import WorkspaceError
 from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import TOO_MANY_REPLAYS, IngestionProgress, Replay, TakeTurn, create_replay_scheduler
+from shared.live_stream.replay import (
+    TOO_MANY_REPLAYS,
+    IngestionProgress,
+    Replay,
+    ReplayMemory,
+    TakeTurn,
+    create_replay_scheduler,
+)
 from shared.live_stream.service import MOVED_HEADER, Listener
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import add_to_level_metric
@@ -73,6 +80,7 @@ class ReplayPrelude:
     def __init__(self, progress: IngestionProgress) -> None:
         self._progress = progress
         self._scheduler = create_replay_scheduler()
+        self._memory = ReplayMemory()
 
     def __call__(
         self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
@@ -108,7 +116,7 @@ class ReplayPrelude:
         wired = services()
         connections = filters.select_connection_lookups(await wired.catalog.get_current_catalog())
         history = History(wired.queries.engine, runtime=wired.runtime)
-        replay = Replay(history, self._progress, take_turn)
+        replay = Replay(history, self._progress, take_turn, memory=self._memory)
         await replay.replay_to_stream(_ClientStream(connection), connections, since)
 
 

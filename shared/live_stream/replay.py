@@ -29,6 +29,15 @@ from shared.telemetry.ports import CurrentCatalog
 
 REMEMBERED = 200_000
 """Maximum number of remembered messages of a replay; far more than arrive within the time of live data (a minute)."""
+MIN_REMEMBERED = 10_000
+"""Number of messages that a replay can always remember; a stream buffers as many live messages."""
+
+REMEMBERED_TOGETHER = 8 * REMEMBERED
+"""Maximum number of messages that all replays of a host remember, besides ``MIN_REMEMBERED`` of each replay.
+
+A replay that waits for its listener needs memory for them, and any number of replays can wait.
+"""
+
 LAG_SECONDS = 15.0
 """Seconds after which a message in the live stream is usually in the query table, too."""
 
@@ -119,7 +128,7 @@ class Replay:
         progress: waits until the query table or the live stream has processed earlier messages.
         take_turn: waits for a turn. The replay holds a turn while it reads, and none while it waits for its listener,
             so that slow listeners do not delay other replays.
-        max_remembered: number of sent messages that are remembered, to recognise repeated messages.
+        memory: memory of all replays of the process for sent messages; None for a memory of this replay alone.
     """
 
     def __init__(
@@ -128,12 +137,12 @@ class Replay:
         progress: IngestionProgress,
         take_turn: TakeTurn = nullcontext,
         *,
-        max_remembered: int = REMEMBERED,
+        memory: "ReplayMemory | None" = None,
     ) -> None:
         self._history = history
         self._progress = progress
         self._take_turn = take_turn
-        self._remembered = max_remembered
+        self._memory = memory or ReplayMemory()
 
     async def replay_to_stream(self, stream: Stream, connection_lookups: Sequence[str], since: datetime) -> None:
         """Send earlier messages to a stream that buffers live messages, then send the buffered messages.
@@ -146,7 +155,15 @@ class Replay:
         Raises:
             WorkspaceError: any error of the query engine; the stream still buffers live messages.
         """
-        seen = SentImpulses(self._remembered)
+        seen = SentImpulses(REMEMBERED, self._memory)
+        try:
+            await self._replay_and_remember(stream, connection_lookups, since, seen)
+        finally:
+            seen.forget_all()
+
+    async def _replay_and_remember(
+        self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"
+    ) -> None:
         replay_from = since
         while True:
             stream.start_buffering()
@@ -176,18 +193,39 @@ class Replay:
             yield page
 
 
+class ReplayMemory:
+    """Memory for sent messages, which all replays of a process share.
+
+    Args:
+        limit: number of remembered messages above which each replay forgets its oldest ones.
+
+    Attributes:
+        remembered: number of messages that all replays remember.
+    """
+
+    def __init__(self, limit: int = REMEMBERED_TOGETHER) -> None:
+        self._limit = limit
+        self.remembered = 0
+
+    def is_full(self) -> bool:
+        """Return whether the replays remember too many messages together."""
+        return self.remembered > self._limit
+
+
 class SentImpulses:
     """Bounded set of the impulses (telemetry messages) that were sent to one stream, to recognise repeats.
 
     Args:
         limit: maximum number of remembered impulses.
+        memory: while it is full, each added impulse removes earlier ones until only ``MIN_REMEMBERED`` are left.
 
     Attributes:
         count: number of impulses that were added.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, memory: ReplayMemory | None = None) -> None:
         self._limit = limit
+        self._memory = memory or ReplayMemory()
         self._has_evicted = False
         self.count = 0
         self._sent: OrderedDict[bytes, datetime] = OrderedDict()
@@ -199,10 +237,19 @@ class SentImpulses:
             return False
         self._sent[digest] = timestamp
         self.count += 1
-        if len(self._sent) > self._limit:
+        self._memory.remembered += 1
+        limit = min(self._limit, MIN_REMEMBERED) if self._memory.is_full() else self._limit
+        # Two at a time, because to forget thousands at once would block the event loop.
+        for _ in range(min(2, len(self._sent) - limit)):
             self._sent.popitem(last=False)
+            self._memory.remembered -= 1
             self._has_evicted = True
         return True
+
+    def forget_all(self) -> None:
+        """Forget all messages when the replay has ended."""
+        self._memory.remembered -= len(self._sent)
+        self._sent.clear()
 
     def has_impulse(self, impulse_json: bytes) -> bool:
         """Return whether a telemetry message, as JSON text, is remembered as sent."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.live_stream.history import History
-from shared.live_stream.replay import Replay, SentImpulses, create_replay_scheduler
+from shared.live_stream.replay import Replay, ReplayMemory, SentImpulses, create_replay_scheduler
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -200,6 +201,37 @@ async def test_no_query_is_executed_without_selected_connections() -> None:
     await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, [], START)
     assert len(simulation.script) == 1
     assert simulation.held is None
+
+
+def test_replays_share_the_memory_for_sent_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While all replays remember too many messages, each one remembers only its newest ones."""
+    monkeypatch.setattr("shared.live_stream.replay.MIN_REMEMBERED", 2)
+    memory = ReplayMemory(4)
+    first, second = SentImpulses(10, memory), SentImpulses(10, memory)
+
+    def list_remembered(sent: SentImpulses) -> list[int]:
+        texts = [b'{"ID": "%d", "Metadata": {"ConnectionLookup": "a"}}' % number for number in range(5)]
+        return [number for number, text in enumerate(texts) if sent.has_impulse(text)]
+
+    for sent in (first, second):
+        assert all(sent.add_if_new(("a", str(number)), START + timedelta(seconds=number)) for number in range(4))
+    assert (list_remembered(first), list_remembered(second)) == ([0, 1, 2, 3], [2, 3])
+    assert second.get_oldest_remembered_time(START) == START + timedelta(seconds=2)
+    assert first.add_if_new(("a", "4"), START)
+    assert list_remembered(first) == [2, 3, 4]
+    first.forget_all()
+    assert second.add_if_new(("a", "4"), START)
+    assert (list_remembered(second), memory.remembered) == ([2, 3, 4], 3)
+
+
+async def test_a_replay_that_has_ended_remembers_nothing() -> None:
+    """A replay frees its part of the memory when it ends."""
+    memory, simulation = ReplayMemory(), ReplaySimulation([(0, 1, 1)])
+    simulation.advance()
+    simulation.open_stream()
+    replay = Replay(History(simulation), SimulationProgress(simulation), memory=memory)
+    await replay.replay_to_stream(simulation, ["a"], START)
+    assert (len(simulation.heard), memory.remembered) == (1, 0)
 
 
 def test_a_remembered_message_takes_little_memory_also_with_a_long_id() -> None:

@@ -82,8 +82,10 @@ class Receipts:
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
-        # The error for a missing checkpoint comes before the errors for a broken chain, as for a missing record.
-        root = await self.roots.load(chain, found) if found >= sequence else None
+        # The error for a missing checkpoint comes before the errors for a broken chain, as for a missing record. The
+        # checkpoint of a broken chain is not loaded, because that could sign its root.
+        if found >= sequence:
+            await self.roots.check_checkpoint_exists(chain, found)
         # No checkpoint will ever cover a record of a broken chain, so this error comes before RECEIPT_NOT_READY, which
         # requests a retry.
         _require_valid_chain(verdict)
@@ -91,8 +93,9 @@ class Receipts:
         digest = await self._compute_hash_of_record(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
-        if root is None:
+        if found < sequence:
             raise _build_receipt_not_ready_error(sequence)
+        root = await self.roots.load(chain, found)
         return await self._repeat_with_reloaded_roots(
             chain, lambda: self._build_inclusion_receipt(chain, sequence, digest, root)
         )
@@ -204,8 +207,10 @@ class Receipts:
         )
         if 0 < found <= old_tree_size:
             raise build_invalid_field_error("from", f"must be less than `size`, which is {found}")
-        new, older = await self.roots.load(chain, found), await self.roots.load(chain, old_tree_size)
+        for size in (found, old_tree_size):
+            await self.roots.check_checkpoint_exists(chain, size)
         _require_valid_chain(verdict)
+        new, older = await self.roots.load(chain, found), await self.roots.load(chain, old_tree_size)
         return await self._repeat_with_reloaded_roots(chain, lambda: self._build_growth_receipt(chain, older, new))
 
     async def _build_growth_receipt(self, chain: ChainKey, older: SignedRoot, new: SignedRoot) -> GrowthReceipt:

@@ -255,6 +255,31 @@ async def test_a_broken_chain_does_not_ask_for_a_retry(receipt_issuer: Issuer) -
     assert (raised.value.code, "retryAfter" in raised.value.members) == ("CHAIN_BROKEN", False)
 
 
+async def test_the_checkpoint_of_a_broken_chain_is_neither_verified_nor_signed(receipt_issuer: Issuer) -> None:
+    """A broken chain gets ``CHAIN_BROKEN`` even if its checkpoint is damaged, and missing signatures are not made."""
+    ledger = receipt_issuer.ledger
+    record = (await ledger.records(BATCH))[8]
+    edit = (record.canonical.replace(b"Update", b"Delete"), record.hash)
+    ledger.tamper(lambda file: file.execute("UPDATE records SET canonical = ? WHERE hash = ?", edit))
+    for file in receipt_issuer.find_signatures():
+        file.unlink()
+    receipts, signature_count = receipt_issuer.restart(), receipt_issuer.signer.count
+    await check_error("CHAIN_BROKEN", receipts, 9)
+    verifier = ChainVerifier(ledger.store, get_workspace_id, receipt_issuer.checkpoints, receipt_issuer.overview)
+    assert not (await verifier.verify(BATCH)).chain_valid
+    for name in (build_checkpoint_name(BATCH, 5), build_checkpoint_name(BATCH, 13)):
+        await check_error("CHAIN_BROKEN", receipts, 1)
+        with pytest.raises(WorkspaceError) as raised:
+            await receipts.issue_growth_receipt(BATCH, 5, 13)
+        assert raised.value.code == "CHAIN_BROKEN"
+        [checkpoint] = (ledger.folder / "checkpoints").rglob(f"{name.rpartition('/')[2]}*")
+        checkpoint.chmod(0o644)
+        checkpoint.write_bytes(b"damaged")
+    await check_error("CHAIN_BROKEN", receipts, 1)
+    assert receipt_issuer.signer.count == signature_count
+    assert receipt_issuer.find_signatures() == []
+
+
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
 async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issuer, forged: str) -> None:
     """If a stored hash was changed, the proof does not give the signed root, and no receipt is issued."""

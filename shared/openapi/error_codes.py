@@ -141,9 +141,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "IDEMPOTENCY_KEY_REUSED": _build_error_code("The Idempotency-Key was used for another request.", 422),
     "IDENTITY_PROVIDER_UNAVAILABLE": _build_error_code("Entra ID's keys cannot be fetched.", 503),
     "WARM_QUERY_NOT_FOUND": _build_error_code("No warm query has this lookup or API path.", 404),
-    "WARM_QUERY_APPROVED": _build_error_code(
-        "The warm query is already approved; only a draft can be rejected, or approved with another signature.", 409
-    ),
+    "WARM_QUERY_APPROVED": _build_error_code("An approved query can neither be rejected nor signed again.", 409),
     "WARM_QUERY_REJECTED": _build_error_code(
         "The draft was rejected; it must be edited before it can be approved.", 409
     ),

@@ -132,8 +132,8 @@ class QueryDefinitions:
     ) -> CatalogEntry[StoredWarmQuery]:
         """Approve a draft; a query that is already approved does not change.
 
-        The signature of a query that is already approved is checked, but only the signature that is already stored is
-        accepted.
+        A repeat of the stored signature returns the stored approval without checks. Any other signature of an approved
+        query is rejected.
 
         Args:
             approver_id: member id of the person who approves.
@@ -151,9 +151,9 @@ class QueryDefinitions:
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the approver is
                 the last editor; CONFLICT ``WARM_QUERY_REJECTED``; INVALID ``QUERY_INVALID`` if the query reads data
-                outside the workspace or the engine rejects it; PRECONDITION_FAILED; INVALID ``SIGNATURE_REQUIRED`` if
-                the policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`;
-                CONFLICT ``WARM_QUERY_APPROVED`` if the request has a signature that is not the one of the approval.
+                outside the workspace or the engine rejects it; PRECONDITION_FAILED; CONFLICT ``WARM_QUERY_APPROVED`` if
+                the query is approved and the request has another signature; INVALID ``SIGNATURE_REQUIRED`` if the
+                policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`.
         """
         rejection = await self._find_engine_rejection(lookup)
 
@@ -163,7 +163,7 @@ class QueryDefinitions:
             if not (can_be_retry and _is_repeated_approval(item, approver_id, condition)):
                 _check_write_condition(condition, item)
             if query.approval is not None:
-                if signed is not None and _has_unstored_signature(query, signer, approver_id):
+                if _has_unstored_signature(query, signer, approver_id):
                     detail = "The query is already approved, so another signature of its approval cannot be stored."
                     raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_APPROVED", detail)
                 return []
@@ -257,9 +257,8 @@ class QueryDefinitions:
             return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
         stored = await self._catalog.load()
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
-        changes, entry = build_changes(stored), _parse_query_entry(_get_query_item(stored, lookup))
-        if not changes and not _has_unstored_signature(entry.value, signer, actor_id):
-            return entry
+        if not build_changes(stored):
+            return _parse_query_entry(_get_query_item(stored, lookup))
         event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()

@@ -294,15 +294,13 @@ class FakeSigner:
 async def test_only_the_stored_signature_of_an_approved_query_is_accepted(
     processes: Processes, queries: QueryDefinitions
 ) -> None:
-    """If a query is approved, another signature is checked and then rejected; a retry gets the stored approval."""
+    """If a query is approved, another signature is rejected before it is checked; a retry gets the stored approval."""
     signature = {"meaning": "approval", "statement": "Seen."}
     approved = await queries.approve_query(ADMIN, "q2", signer=FakeSigner(ADMIN, signature))
     locked = WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", "Too many signatures were refused.")
     for user_id, sent in (("qa@x", signature), (ADMIN, {**signature, "statement": "Read."}), (ADMIN, "yes")):
         refused = queries.approve_query(user_id, "q2", signer=FakeSigner(user_id, sent, refusal=locked))
-        assert await get_error_code(refused) == "SIGNATURE_LOCKED"
-    refused = queries.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", signature))
-    assert await get_error_code(refused) == "WARM_QUERY_APPROVED"
+        assert await get_error_code(refused) == "WARM_QUERY_APPROVED"
     retry = FakeSigner(ADMIN, signature, refusal=locked)
     assert await queries.approve_query(ADMIN, "q2", signer=retry) == approved
     assert await queries.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", None)) == approved
@@ -317,6 +315,18 @@ async def test_one_of_two_simultaneous_signatures_of_an_approval_is_rejected(pro
         await first.approve_query(ADMIN, "q2", signer=FakeSigner(ADMIN, {"meaning": "approval"}))
 
     late = second.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", {"meaning": "approval"}, approve_first))
+    assert await get_error_code(late) == "WARM_QUERY_APPROVED"
+
+
+async def test_a_signature_of_an_approved_query_approves_no_later_draft(queries: QueryDefinitions) -> None:
+    """A signature of an approved query is rejected before another person can store a draft in its place."""
+    await queries.store_draft(build_member("a"), build_query())
+    await queries.approve_query(ADMIN, "mine")
+
+    async def store_draft() -> None:
+        await queries.store_draft(build_member("a"), build_query("Telemetry | take 2"))
+
+    late = queries.approve_query("qa@x", "mine", signer=FakeSigner("qa@x", {"meaning": "approval"}, store_draft))
     assert await get_error_code(late) == "WARM_QUERY_APPROVED"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from shared.catalog.models import (
     AlertRule,
@@ -53,9 +53,12 @@ class MemberState(Model):
     Attributes:
         tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
         retired_at: time of the last removal; earlier API keys and tokens stay invalid.
-        service_until: time at which the member last stopped being a service, by an edit or by its removal. Who created
-            an earlier API key of the member possibly made the edits of the service.
+        service_until: time at which the member last stopped being a service, by an edit or by its removal. The creator
+            of an earlier API key of the member possibly made the edits of the service.
     """
+
+    # A newer version can store further properties during an update. They stay stored if this version changes the state.
+    model_config = ConfigDict(extra="allow")
 
     tokens_valid_from: Instant | None = Field(None, alias="tokensValidFrom")
     retired_at: Instant | None = Field(None, alias="retiredAt")

@@ -42,7 +42,7 @@ def _iterate_member_states(
         if not times:
             continue
         created_at = at if item is None else item.created_at
-        # Properties without a value are left out, because instances of earlier versions reject unknown properties.
+        # Times that are not set are omitted, because instances of earlier versions reject unknown properties.
         definition = state.model_copy(update=times).model_dump(mode="json", by_alias=True, exclude_none=True)
         yield CatalogItem(ItemKind.MEMBER_STATE, change.key, definition, ItemOrigin.API, created_at, at, actor)
 

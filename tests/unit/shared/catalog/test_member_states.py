@@ -1,5 +1,6 @@
 """Tests of the stored states of members, which stay after the members are removed."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -72,6 +73,24 @@ async def test_the_end_of_a_service_is_stored(tmp_path: Path, after: str) -> Non
             for principal, seconds in (("historian", -1), ("historian", 1), ("admin@plant-a.example", -1))
         ]
         assert [team.is_possibly_service_key(key) for key in keys] == [True, False, False]
+
+
+async def test_unknown_properties_of_a_state_are_ignored_and_preserved(tmp_path: Path) -> None:
+    """A state with a property of a newer version can be read, and keeps this property when it is changed."""
+    async with open_catalog_stores(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await opened.service.apply(DISABLED, "apply")
+        stored = await opened.store.load()
+        [state] = [item for item in stored.items if item.kind == "memberState"]
+        newer = replace(state, definition={**state.definition, "newer": "x"})
+        directory = CatalogDirectory(CatalogReader(opened.store, refresh_seconds=0))
+        await opened.store.save([newer], [], [], stored.version)
+        assert VIEWER_ID in (await directory.get_team()).cutoffs
+        await opened.service.apply(REMOVED, "apply")
+        removed = read_state(await opened.store.load())
+        assert removed is not None
+        assert (removed["newer"], list(removed)) == ("x", ["tokensValidFrom", "retiredAt", "newer"])
+        assert VIEWER_ID in (await directory.get_team()).cutoffs
 
 
 async def test_stored_member_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:

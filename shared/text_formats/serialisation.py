@@ -24,6 +24,7 @@ _MAX_VALUES_PER_CALL: Final = 10_000
 _CHARACTERS_PER_VALUE: Final = 16
 _CHARACTERS_PER_CALL: Final = _MAX_VALUES_PER_CALL * _CHARACTERS_PER_VALUE
 """Maximum number of characters of a text that are serialised in one call."""
+_CHARACTERS_PER_ESTIMATED_VALUE: Final = 4
 _ROWS_PER_CALL: Final = 250
 """Number of rows that are serialised in one call if the whole result is short."""
 _SHORT_RESULT: Final = 256 * 1024
@@ -129,18 +130,19 @@ def estimate_json_size(value: Any, max_characters: int) -> int:
     Texts and names are counted without escapes, and each value as four more characters.
     """
     count = 0
+    most_values = max_characters // _CHARACTERS_PER_ESTIMATED_VALUE + 1
     waiting: list[Iterable[Any]] = [(value,)]
     while waiting and count <= max_characters:
         for each in waiting.pop():
             kind = type(each)
-            count += 4
+            count += _CHARACTERS_PER_ESTIMATED_VALUE
             if kind is str:
                 count += len(each)
             elif kind is dict:
-                count += sum(map(len, each))
-                waiting.append(each.values())
+                count += sum(map(len, islice(each, most_values)))
+                waiting.append(islice(each.values(), most_values))
             elif kind is list:
-                waiting.append(each)
+                waiting.append(islice(each, most_values))
     return count
 
 

@@ -93,6 +93,8 @@ def test_the_estimated_size_of_a_value_counts_texts_and_names() -> None:
     assert estimate_json_size([1, None], 1_000) == 12
     assert estimate_json_size([{"ab": "cde"}], 1_000) == 17
     assert estimate_json_size([{"ab": ["x" * 1_000, "y"]}] * 10, 1_000) < 2_000
+    for value in ([None] * 1_000, dict.fromkeys(map(str, range(1_000)))):
+        assert 40 < estimate_json_size(value, 40) < 80
 
 
 @given(VALUES, SIZES)

@@ -119,15 +119,19 @@ async def parse_graphql_parameters(request: Request) -> GraphQLParameters:
     return GraphQLParameters(query, _require_object_or_missing(members, "variables") or {}, name or None)
 
 
-def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool) -> Reply:
+def build_graphql_reply(request: Request, body: Mapping[str, Any], *, is_executed: bool, row_bytes: int = 0) -> Reply:
     """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
     If the reply has more than ``MAX_REPLY_BYTES``, return an error instead.
 
-    ``is_executed`` is False for an invalid GraphQL request. The status is then 400, but 200 if the
-    media type is ``application/json``, as the working draft requires.
+    Args:
+        request: request that gets the reply.
+        body: GraphQL response.
+        is_executed: False for an invalid GraphQL request. The status is then 400, but 200 if the media type is
+            ``application/json``, as the working draft requires.
+        row_bytes: size of the rows in ``body`` that are serialised already.
     """
-    is_short = estimate_json_size(body, _CHARACTERS_PER_CALL) <= _CHARACTERS_PER_CALL
+    is_short = estimate_json_size(body, _CHARACTERS_PER_CALL) + row_bytes <= _CHARACTERS_PER_CALL
     parts = (serialise_json(body),) if is_short else serialise_json_in_parts(body)
     content = join_parts_up_to(parts, MAX_REPLY_BYTES)
     if content is None:
@@ -190,6 +194,7 @@ async def _execute_graphql_request(call: Call[Any, Any]) -> Reply:
         call.request,
         outcome.body,
         is_executed=outcome.executed,
+        row_bytes=outcome.row_bytes,
     )
 
 

@@ -1,13 +1,16 @@
 """Tests of GraphQL replies that a request over HTTP can hardly cause: errors of an overload, and long replies."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 
 from functions.graphql import GRAPHQL_JSON, build_graphql_problem, build_graphql_reply
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
+from shared.text_formats.serialisation import serialise_json_in_parts
 
 
 @pytest.mark.parametrize(("kind", "status"), [(Kind.THROTTLED, 429), (Kind.UNAVAILABLE, 503)])
@@ -42,6 +45,25 @@ def test_a_reply_above_the_limit_is_an_error(body: dict[str, Any], accept: str, 
     [error] = json.loads(reply.body)["errors"]
     assert (reply.status, error["path"], error["extensions"]) == (status, [], {"code": "VALIDATION_ERROR"})
     assert "more than 16777216 bytes" in error["message"]
+
+
+@pytest.mark.parametrize(("row_bytes", "calls"), [(1_000_000, 0), (1_048_576, 1)])
+def test_a_reply_with_large_rows_is_serialised_in_parts(
+    row_bytes: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are serialised already count as characters of the reply when one call of the serialiser is chosen."""
+    serialised = list[Any]()
+
+    def serialise_in_parts(value: Any) -> Iterator[bytes]:
+        serialised.append(value)
+        return serialise_json_in_parts(value)
+
+    monkeypatch.setattr("functions.graphql.serialise_json_in_parts", serialise_in_parts)
+    text = b'"%b"' % (b"x" * (row_bytes - 2))
+    body = {"data": {"rows": [orjson.Fragment(text)]}}
+    request = Request("POST", "/v1/w/graphql", "", {}, b"")
+    reply = build_graphql_reply(request, body, is_executed=True, row_bytes=row_bytes)
+    assert (reply.body, len(serialised)) == (b'{"data":{"rows":[%b]}}' % text, calls)
 
 
 @pytest.mark.parametrize("characters_per_call", [0, 1_000])

@@ -209,7 +209,6 @@ async def execute_query(
     """
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
-    request.count_row_bytes(0)  # raises an error if the rows of earlier fields have already exceeded the limit
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
         raise build_invalid_field_error("parameters", "must be an object that contains the parameters by name")

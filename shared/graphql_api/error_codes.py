@@ -8,7 +8,7 @@ VALIDATION_ERROR: Final = "VALIDATION_ERROR"
 INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 RATE_LIMITED: Final = "RATE_LIMITED"
 MAX_REPLY_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size in bytes of a reply, and of the rows of all queries in it, as JSON text."""
+"""Maximum size in bytes of a reply, including the rows of all queries, as JSON text."""
 
 _CODES: Final = {
     Kind.INVALID: VALIDATION_ERROR,

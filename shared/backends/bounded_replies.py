@@ -1,4 +1,4 @@
-"""Connections of aiohttp that read little of a reply from a server that nobody trusts.
+"""Connections of aiohttp that read little of a reply from an untrusted server.
 
 aiohttp processes all bytes that a socket delivers, and all interim replies (status 1xx), before other tasks run. A
 server that sends them without end would block the event loop, so these connections stop after a limited number.
@@ -29,11 +29,7 @@ _SLICE_BYTES: Final = 4_096
 
 
 class BoundedReplyConnector(aiohttp.TCPConnector):
-    """Connector whose connections fail with OutboundFailedError if a server sends too much before its reply.
-
-    Args:
-        options: options of the base class.
-    """
+    """Connector whose connections fail with OutboundFailedError if a server sends too much before its reply."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -71,10 +67,15 @@ class _BoundedReplyHandler(ResponseHandler):
                 return
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Count a parsed message, and queue it for the request."""
+        """Count a parsed message, and queue it for the request; ignore all messages after too many interim replies."""
         status = data[0].code
+        if self._interim_count > MAX_INTERIM_REPLIES:
+            return
         if status < HTTPStatus.OK and status != HTTPStatus.SWITCHING_PROTOCOLS:
             self._interim_count += 1
+            if self._interim_count > MAX_INTERIM_REPLIES:
+                self._fail(f"The server sent more than {MAX_INTERIM_REPLIES} interim replies (status 1xx).")
+                return
         else:
             self._has_status = True
             self._byte_count = 0
@@ -94,12 +95,9 @@ class _BoundedReplyHandler(ResponseHandler):
             # would allow the reader of the body to resume.
             self._pause_reading_for_buffer()
             return True
-        if self._interim_count > MAX_INTERIM_REPLIES:
-            self._fail(f"The server sent more than {MAX_INTERIM_REPLIES} interim replies (status 1xx).")
-        elif self._byte_count > MAX_HEAD_BYTES:
-            self._fail(f"The server sent more than {MAX_HEAD_BYTES} bytes before the body of its reply.")
-        else:
+        if self._byte_count <= MAX_HEAD_BYTES:
             return False
+        self._fail(f"The server sent more than {MAX_HEAD_BYTES} bytes before the body of its reply.")
         return True
 
     def _fail(self, reason: str) -> None:

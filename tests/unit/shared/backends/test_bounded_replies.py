@@ -1,4 +1,4 @@
-"""Tests of the limits of replies from servers that nobody trusts, with local servers."""
+"""Tests of the limits of replies from untrusted servers, with local servers."""
 
 import asyncio
 
@@ -58,6 +58,13 @@ async def test_a_reply_can_follow_a_few_interim_replies() -> None:
     async with serve_connections(build_server(EARLY_HINTS * MAX_INTERIM_REPLIES + OK)) as port:
         received = await send_request(f"http://127.0.0.1:{port}/")
     assert (received.status, received.body) == (200, b"ok")
+
+
+async def test_no_reply_can_follow_more_interim_replies() -> None:
+    """A reply after one interim reply too many is an error, even if all of them arrive at once."""
+    async with serve_connections(build_server(CONTINUE * (MAX_INTERIM_REPLIES + 1) + OK)) as port:
+        with pytest.raises(OutboundFailedError, match=TOO_MANY_INTERIM_REPLIES):
+            await send_request(f"http://127.0.0.1:{port}/")
 
 
 async def test_little_of_a_body_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

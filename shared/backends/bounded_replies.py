@@ -62,6 +62,10 @@ class _BoundedReplyHandler(ResponseHandler):
                 self._abort_connection()
                 return
             self._byte_count += len(part)
+            if self._has_status and self._byte_count > MAX_BODY_BYTES:
+                # Reading is paused below. If the body ends in this part, the base class releases the connection, which
+                # must not be used again.
+                self.force_close()
             super().data_received(part)
             if self._is_limit_exceeded():
                 return

@@ -2,9 +2,10 @@
 
 import asyncio
 
+import aiohttp
 import pytest
 
-from shared.backends.bounded_replies import MAX_INTERIM_REPLIES
+from shared.backends.bounded_replies import MAX_BODY_BYTES, MAX_INTERIM_REPLIES, BoundedReplyConnector
 from shared.backends.outbound_http import CheckedHttp
 from shared.outbound.addresses import parse_outbound_url
 from shared.outbound.ports import OutboundFailedError, OutboundRequest
@@ -97,3 +98,24 @@ async def test_a_connection_with_data_after_the_reply_is_closed(monkeypatch: pyt
         async with asyncio.timeout(30):
             await closed.wait()
     await client.close()
+
+
+async def test_a_connection_with_a_large_body_is_closed() -> None:
+    """A connection is not used for another request if its reply exceeded the limit, even if the whole body was read."""
+    started, closed = asyncio.Event(), asyncio.Event()
+
+    async def send_large_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY_BYTES + 1))
+        # The bytes of the body that arrive together with the head are not counted.
+        await started.wait()
+        writer.write(b"x" * (MAX_BODY_BYTES + 1))
+        await reader.read()
+        closed.set()
+
+    connector = BoundedReplyConnector(keepalive_timeout=600)
+    async with serve_connections(send_large_body) as port, aiohttp.ClientSession(connector=connector) as session:
+        async with session.get(f"http://127.0.0.1:{port}/") as response:
+            started.set()
+            assert len(await response.read()) == MAX_BODY_BYTES + 1
+        async with asyncio.timeout(30):
+            await closed.wait()

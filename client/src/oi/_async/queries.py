@@ -129,6 +129,8 @@ class AsyncQueries:
     ) -> "QueryDefinition":
         """Approve the draft of a warm query; its last editor cannot approve it.
 
+        An approved query does not change. Its stored approval is returned, unless another signature is sent.
+
         Args:
             lookup: short name of the query in URLs.
             meaning: meaning of the electronic signature, for instance ``approval``; None for an approval that is not
@@ -139,6 +141,8 @@ class AsyncQueries:
 
         Raises:
             ForbiddenError: the caller edited the draft last.
+            ConflictError: the draft was rejected, or the query is approved and `meaning` or `statement` is not that of
+                the caller's stored signature (code ``WARM_QUERY_APPROVED``).
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             PreconditionFailedError: the definition no longer has the ETag `etag`.
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another

@@ -210,6 +210,7 @@ def approve_query(lookup: str, etag: str | None, meaning: str | None, statement:
 
     In a terminal, without --if-match, the command shows the draft, which needs the right Workspace.Catalog.Read, and
     asks for a confirmation. If the query has no draft that waits for approval, the command says so and does not ask.
+    An approved query cannot be signed again: with --meaning, the command fails, unless it repeats your signature.
     A script should pass the ETag of the draft that was read; `oi query show` prints it.
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
@@ -235,7 +236,8 @@ def _confirm_draft_and_get_etag(lookup: str) -> str:
     with open_workspace() as workspace:
         found = workspace.queries.get(lookup)
     if found["approval"] or found.get("rejection"):
-        # The service decides the exit code: it accepts a repeated approval, and refuses a rejected draft.
+        # The service decides the exit code: it accepts a repeated approval without another signature, and refuses a
+        # rejected draft.
         click.echo(f"{lookup} has no draft that waits for approval: {_describe_approval_state(found)}", err=True)
     else:
         _print_definition(found, is_error_output=True)

@@ -212,14 +212,14 @@ async def execute_query(
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
         raise build_invalid_field_error("parameters", "must be an object that contains the parameters by name")
-    found = request.find_query_by_name_or_lookup(name) or request.catalog.find_query(name)
-    if found is None:
-        detail = f"No warm query has the name, lookup or API path {name[:64]!r}."
-        raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
     most = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= most <= MAX_LIMIT:
         raise build_invalid_field_error("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
     time_range = _read_time_range(times, request.runtime.now())
+    found = request.find_query_by_name_or_lookup(name) or request.catalog.find_query(name)
+    if found is None:
+        detail = f"No warm query has the name, lookup or API path {name[:64]!r}."
+        raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
     run = await request.warm_queries.execute(found.value.lookup, time_range, most, arguments, "parameters.{}".format)
     return _to_execution_result(run, _RowsOnDemand(run, request.runtime))
 

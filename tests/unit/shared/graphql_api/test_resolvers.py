@@ -149,6 +149,18 @@ async def test_the_error_about_an_unknown_query_names_the_name() -> None:
     assert error["message"] == "No warm query has the name, lookup or API path 'Pressure per hour'."
 
 
+@pytest.mark.parametrize(("arguments", "field"), [("limit: 0", "limit"), ('timeRange: "P1Y"', "timeRange")])
+async def test_limit_and_time_range_are_validated_before_the_query_is_looked_up(arguments: str, field: str) -> None:
+    """The error of `executeQuery` is about an invalid `limit` or `timeRange`, also if the query is unknown."""
+    stores: Any = CountingStores(build_catalog())
+    queries = cast("Any", Queries())
+    service = GraphQLService(stores.load_catalog, stores, ConnectionStatuses(()), queries, QueryColumns(Engine()))
+    answer = await service.run(CALLER, f'mutation {{ executeQuery(name: "gone", {arguments}) {{ rows }} }}', {}, None)
+    [error] = answer.body["errors"]
+    assert error["extensions"]["code"] == "VALIDATION_ERROR"
+    assert [each["field"] for each in error["extensions"]["errors"]] == [field]
+
+
 @pytest.mark.parametrize(
     ("max_bytes", "selection", "path"),
     [

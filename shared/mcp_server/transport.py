@@ -70,7 +70,7 @@ _DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `applicati
 
 _INVALID_REQUEST: Final = (
     'The body must be one JSON-RPC 2.0 message: an object with `"jsonrpc": "2.0"`, a string `method`, an optional `id` '
-    "and an optional object `params`."
+    "(a string or a whole number) and an optional object `params`."
 )
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
@@ -128,12 +128,21 @@ async def _find_body_error(body: bytes, runtime: Runtime) -> types.ErrorData | N
     Return None if the body is valid.
     """
     try:
-        types.jsonrpc_message_adapter.validate_python(await parse_json_body(body, runtime))
+        _validate_json_rpc_message(await parse_json_body(body, runtime))
     except ValidationError:
         return types.ErrorData(code=types.INVALID_REQUEST, message=_INVALID_REQUEST)
     except ValueError as error:
         return types.ErrorData(code=types.PARSE_ERROR, message=f"Parse error: {error}")
     return None
+
+
+def _validate_json_rpc_message(message: Any) -> None:
+    """Raise a ValidationError if a JSON value is not a message of JSON-RPC 2.0."""
+    if isinstance(message, dict) and {"id", "method"} <= message.keys():
+        # The SDK's union of all messages accepts a request with an invalid id, such as null, as a notification.
+        types.JSONRPCRequest.model_validate(message)
+    else:
+        types.jsonrpc_message_adapter.validate_python(message)
 
 
 def _find_version_error(request: Request) -> types.ErrorData | None:

@@ -109,8 +109,12 @@ async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str
         {"jsonrpc": "2.0", "id": 1, "method": 5},
         {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]},
         "ping",
+        *({"jsonrpc": "2.0", "id": value, "method": "ping"} for value in (1.5, None, True, {})),
     ],
-    ids=["batch", "no-method", "no-version", "number-as-method", "array-as-params", "string"],
+    ids=[
+        *("batch", "no-method", "no-version", "number-as-method", "array-as-params", "string"),
+        *("fraction-as-id", "null-as-id", "boolean-as-id", "object-as-id"),
+    ],
 )
 async def test_a_body_that_is_no_json_rpc_message_is_an_invalid_request(body: Any, headers: Mapping[str, str]) -> None:
     """JSON that is no JSON-RPC message gets the error "Invalid Request" with the rule, in every protocol revision."""

@@ -199,8 +199,7 @@ async def _list_document_warnings_in_thread(loaded: LoadedDocument, plan: Docume
 
 
 def _list_document_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> list[DocumentWarning]:
-    retained_queries = {item.key for item in plan.plan.retained if item.kind == ItemKind.WARM_QUERY}
-    if not (found := list(iterate_warnings(loaded.document, retained_queries))):
+    if not (found := list(iterate_warnings(loaded.document, plan.plan.retained_query_lookups))):
         return []
     return [
         {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}

@@ -83,6 +83,11 @@ class CatalogPlan:
         """True if applying the workspace document would change nothing."""
         return not self.changes
 
+    @property
+    def retained_query_lookups(self) -> set[str]:
+        """Lookups (ids in URLs) of the warm queries that stay unchanged."""
+        return {item.key for item in self.retained if item.kind == ItemKind.WARM_QUERY}
+
 
 class ApiItemConstraints:
     """Finder of conflicts between the changes of a workspace document and items that stay in the catalog.

@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
@@ -98,20 +98,22 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
         loaded = load_document_with_positions(text, source, checks_new_items=options.verb == "validate")
     except DocumentError as error:
         return _print_document_problems(error)
-    _print_warnings(loaded)
     document = loaded.document
     if options.verb == "validate":
+        _print_warnings(loaded, retained_queries=())
         return _check_declared_queries_of_rules(loaded)
     running = services()
     try:
         uses = await _check_new_items_and_list_query_uses(loaded, running)
         if options.verb == "diff":
-            _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
+            plan = await running.provenance.catalog_service.plan(document)
+            _print_warnings(loaded, plan.retained_query_lookups)
+            _print_plan(plan, sys.stdout)
         else:
             for principal in filter(None, (options.actor, options.issue_key)):
                 await _require_member_after_apply(principal, document, source, running)
             await _check_queries_and_rules_with_engine(loaded, uses, running)
-            await _apply_document(document, options, running)
+            await _apply_document(loaded, options, running)
     except DocumentError as error:
         return _print_document_problems(error)
     finally:
@@ -119,10 +121,10 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     return DONE
 
 
-def _print_warnings(loaded: "LoadedDocument") -> None:
+def _print_warnings(loaded: "LoadedDocument", retained_queries: Collection[str]) -> None:
     from shared.catalog.checks import iterate_warnings  # noqa: PLC0415  avoids slow imports for --help
 
-    if found := list(iterate_warnings(loaded.document)):
+    if found := list(iterate_warnings(loaded.document, retained_queries)):
         for problem in loaded.build_error_with_positions(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
@@ -203,9 +205,10 @@ async def _require_member_after_apply(principal: str, document: Any, source: str
     raise WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", detail)
 
 
-async def _apply_document(document: Any, options: argparse.Namespace, services: Any) -> None:
+async def _apply_document(loaded: "LoadedDocument", options: argparse.Namespace, services: Any) -> None:
     actor = options.actor or ServiceUser.APPLY
-    plan = await services.provenance.catalog_service.apply(document, actor)
+    plan = await services.provenance.catalog_service.apply(loaded.document, actor)
+    _print_warnings(loaded, plan.retained_query_lookups)
     _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
     if options.issue_key:
         issued = await services.access.api_keys.issue_without_rights_check(actor, options.issue_key, "issued by apply")

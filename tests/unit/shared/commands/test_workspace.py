@@ -110,6 +110,12 @@ class CommandEnvironment:
         await services.provenance.catalog_service.apply(document, ADMIN)
         await services.close()
 
+    async def commit_api_change(self, change: ItemChange) -> None:
+        """Commit a change of the catalog, as the API does."""
+        services = Services(self.folder, self.keys, self.engine)
+        await services.provenance.catalog_service.commit_api_changes(lambda _: [change], ADMIN)
+        await services.close()
+
 
 @pytest.fixture
 def command_environment(tmp_path: Path) -> CommandEnvironment:
@@ -195,6 +201,20 @@ def test_rules_that_do_not_fit_their_query_are_rejected(
     assert "alertRules[0].query: the document has no warm query gone" in capsys.readouterr().err
 
 
+async def test_only_validate_warns_about_a_rule_over_a_query_of_the_api(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`diff` and `apply` print no warning about a rule over a query that the workspace keeps; `validate` reads no store."""
+    assert await asyncio.to_thread(command_environment.run, "apply") == DONE
+    definition = {"lookup": "extra", "name": "Extra", "surface": "cooling", "kql": "Telemetry | count"}
+    await command_environment.commit_api_change(ItemChange("warmQuery", "extra", None, definition))
+    rule = RULE.replace("query: q2", "query: extra").replace("{column: Count, operator: gt, value: 5}", "{rows: any}")
+    for verb in ("validate", "diff", "apply"):
+        capsys.readouterr()
+        assert await asyncio.to_thread(command_environment.run, verb, text=PLANT + rule) == DONE
+        assert ("has no warm query extra" in capsys.readouterr().err) == (verb == "validate")
+
+
 def test_apply_works_without_the_engine(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,10 +289,8 @@ def test_unknown_members_are_rejected_before_apply(
 
 async def test_members_of_the_api_can_apply_and_get_keys(command_environment: CommandEnvironment) -> None:
     """A member who was created through the API, and is not in the document, can apply a document and get a key."""
-    services = Services(command_environment.folder, command_environment.keys, command_environment.engine)
-    member = ItemChange("member", "second@p", None, {"id": "second@p", "name": "Second", "role": "Admin"})
-    await services.provenance.catalog_service.commit_api_changes(lambda _: [member], ADMIN)
-    await services.close()
+    definition = {"id": "second@p", "name": "Second", "role": "Admin"}
+    await command_environment.commit_api_change(ItemChange("member", "second@p", None, definition))
     arguments = ["apply", "--as", "second@p", "--issue-key", "second@p"]
     assert await asyncio.to_thread(command_environment.run, *arguments) == DONE
     assert command_environment.keys.issued == [("second@p", "second@p")]

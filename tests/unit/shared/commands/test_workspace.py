@@ -204,7 +204,7 @@ def test_rules_that_do_not_fit_their_query_are_rejected(
 async def test_only_validate_warns_about_a_rule_over_a_query_of_the_api(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`diff` and `apply` print no warning about a rule over a query that the workspace keeps; `validate` reads no store."""
+    """`diff` and `apply` do not warn about a rule over a query that the workspace keeps; `validate` reads no store."""
     assert await asyncio.to_thread(command_environment.run, "apply") == DONE
     definition = {"lookup": "extra", "name": "Extra", "surface": "cooling", "kql": "Telemetry | count"}
     await command_environment.commit_api_change(ItemChange("warmQuery", "extra", None, definition))

@@ -109,7 +109,10 @@ async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str
         {"jsonrpc": "2.0", "id": 1, "method": 5},
         {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]},
         "ping",
-        *({"jsonrpc": "2.0", "id": value, "method": "ping"} for value in (1.5, None, True, {})),
+        {"jsonrpc": "2.0", "id": 1.5, "method": "ping"},
+        {"jsonrpc": "2.0", "id": None, "method": "ping"},
+        {"jsonrpc": "2.0", "id": True, "method": "ping"},
+        {"jsonrpc": "2.0", "id": {}, "method": "ping"},
     ],
     ids=[
         *("batch", "no-method", "no-version", "number-as-method", "array-as-params", "string"),

@@ -74,8 +74,7 @@ def check_target_and_scope(
             raise build_invalid_field_error("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
         takes_none = Target(target) in WORKSPACE_TARGETS
         if faults.has_valid_fields(scope_field) and takes_none != (scope_key is None):
-            place = " in the body" if scope_field == BODY_SCOPE_FIELD else ""
-            rule = "must not have a scope" if takes_none else f"requires a scope; send `{scope_field}`{place}"
+            rule = "must not have a scope" if takes_none else f"requires a scope (`{scope_field}`)"
             raise build_invalid_field_error("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 

@@ -26,6 +26,7 @@ from shared.provenance.notes import (
 )
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Target, Tip
+from shared.provenance.records import format_record_count
 from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import LONGEST_SETBACK, format_rfc3339
@@ -218,7 +219,8 @@ class Checkpoints:
         origin = build_checkpoint_origin(await self._workspace(), chain.target, chain.scope_key)
         checkpoint = verify_and_parse_checkpoint(stored.note, await self.keys.require_signer_key(stored.note), origin)
         if stored.name != build_checkpoint_name(chain, checkpoint.size):
-            raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
+            covered = format_record_count(checkpoint.size)
+            raise NoteError(f"the checkpoint covers {covered}, but its name states another number")
         return checkpoint
 
     async def load_newest_verified(

@@ -164,6 +164,11 @@ def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     return record
 
 
+def format_record_count(count: int) -> str:
+    """Format a number of records with its noun: ``1 record``, ``2 records``."""
+    return "1 record" if count == 1 else f"{count} records"
+
+
 def record_to_json(record: ChainRecord) -> bytes:
     """Return the JSON text of a stored record for replies, with its ``Hash``; the record is not parsed."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())

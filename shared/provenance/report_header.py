@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.notes import CheckpointContent
 from shared.provenance.overview_ports import StoredVerdict
+from shared.provenance.records import format_record_count
 
 PAGE_NUMBERS: Final = """
 @page { margin: 18mm 15mm; @bottom-right { content: "Page " counter(page) " of " counter(pages); font-size: 9pt; } }
@@ -87,7 +88,7 @@ def _describe_verdict(verdict: StoredVerdict | None) -> str:
         return "The chain was not verified yet."
     at = f"verified {format_instant(verdict.verified_at)}"
     if verdict.is_valid:
-        return f"The chain is intact: {_format_record_count(verdict.records)}, {at}."
+        return f"The chain is intact: {format_record_count(verdict.records)}, {at}."
     return f"The chain is broken at {verdict.broken_at}: {verdict.reason}; {at}."
 
 
@@ -100,11 +101,7 @@ def _describe_checkpoint(evidence: ChainEvidence) -> str:
     if evidence.signed is None:
         return f"The signature of {stored} is not trusted."
     root = evidence.signed.root.hex()
-    return f"{stored}, covers {_format_record_count(evidence.signed.size)}; root hash {root}."
-
-
-def _format_record_count(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
+    return f"{stored}, covers {format_record_count(evidence.signed.size)}; root hash {root}."
 
 
 def format_instant(instant: str) -> str:

@@ -27,7 +27,12 @@ from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Target, Tip
-from shared.provenance.records import build_damaged_record_placeholder, parse_record, try_normalise_record
+from shared.provenance.records import (
+    build_damaged_record_placeholder,
+    format_record_count,
+    parse_record,
+    try_normalise_record,
+)
 from shared.provenance.signature_checks import find_signature_hash_fault
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
@@ -381,7 +386,8 @@ class ChainVerifier:
             return _build_misplaced_record_fault(sequence_after_misplaced)
         if verification.sequence < tip.sequence:
             missing = format_record_id(verification.sequence + 1)
-            return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
+            counted = format_record_count(tip.sequence)
+            return ChainFault(missing, f"{missing} is missing: the head item counts {counted}")
         if tip.sequence and tip.hash != verification.last_hash:
             last = format_record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
@@ -466,14 +472,15 @@ def _find_checkpoint_fault(
         return ChainFault(newest.name, f"the newest checkpoint is not trusted: {cause}")
     if verification.sequence < signed.size:
         missing = format_record_id(verification.sequence + 1)
-        return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
+        covered = format_record_count(signed.size)
+        return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {covered}")
     if verification.tree.compute_root() != signed.root:
         return ChainFault(newest.name, f"checkpoint {newest.name} was signed for other records than those in the store")
     return None
 
 
 def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, record_count: int) -> ChainVerdict:
-    records = "1 record" if record_count == 1 else f"{record_count} records"
+    records = format_record_count(record_count)
     reason = fault.reason if fault else "nothing to check" if empty else f"{records}, all sound"
     return ChainVerdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 

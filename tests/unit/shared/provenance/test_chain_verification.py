@@ -107,6 +107,17 @@ async def test_the_reason_of_a_sound_chain_counts_its_records(ledger: Ledger, co
     assert (verdict.chain_valid, verdict.reason) == (True, reason)
 
 
+async def test_the_reason_of_a_missing_record_counts_the_records_in_the_singular(ledger: Ledger) -> None:
+    """If the only record is missing, the head item, or else the checkpoint, counts "1 record"."""
+    chain = ChainKey(Target.DOMAIN_EVENTS, "counted")
+    await ledger.fill(chain, 1)
+    await ledger.checkpoints.create_if_grown(chain)
+    ledger.tamper(lambda file: file.execute("DELETE FROM records"))
+    assert (await ledger.verify(chain)).reason.endswith("is missing: the head item counts 1 record")
+    ledger.tamper(lambda file: file.execute("DELETE FROM chains"))
+    assert (await ledger.verify(chain)).reason.endswith(" counts 1 record")
+
+
 @pytest.mark.parametrize("value", [0, False])
 async def test_bytes_in_a_filter_field_never_equal_a_number_in_the_content(ledger: Ledger, value: Any) -> None:
     """A record with bytes as a filter field is invalid, whatever its content; no checkpoint covers it."""

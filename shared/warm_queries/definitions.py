@@ -461,6 +461,6 @@ def _find_query_item(stored: StoredCatalog, lookup: str) -> CatalogItem | None:
 def _get_query_item(stored: StoredCatalog, lookup: str) -> CatalogItem:
     item = _find_query_item(stored, lookup)
     if item is None:
-        detail = f"No warm query has the lookup (short name in URLs) {lookup[:64]}."
+        detail = f"No warm query has the lookup (short name in URLs) {lookup[:64]!r}."
         raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
     return item

@@ -158,6 +158,13 @@ async def test_a_star_condition_cannot_create_or_replace_a_query(queries: QueryD
     assert again.created_at == first.created_at
 
 
+async def test_the_error_about_an_unknown_lookup_quotes_it(queries: QueryDefinitions) -> None:
+    """The error about an unknown lookup quotes the lookup, as the error about an unknown query to execute does."""
+    with pytest.raises(WorkspaceError) as refused:
+        await queries.delete_query(build_member("a"), "gone", NEW)
+    assert refused.value.detail == "No warm query has the lookup (short name in URLs) 'gone'."
+
+
 async def test_storing_a_query_again_changes_its_etag(queries: QueryDefinitions) -> None:
     """Storing a query with the same text gives a new ETag, because editor, time and approval can change."""
     first, _ = await queries.store_draft(build_member("a"), build_query())

@@ -43,7 +43,8 @@ class LazyGroup:
         self._module = module
         parts = (address.partition(" ") for address in addresses)
         self.endpoints = tuple(
-            LazyEndpoint(method, route, self, route not in routes_without_head) for method, _, route in parts
+            LazyEndpoint(method, route, self, method != "GET" or route not in routes_without_head)
+            for method, _, route in parts
         )
 
     @property

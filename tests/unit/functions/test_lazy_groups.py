@@ -69,11 +69,13 @@ def test_loading_a_group_that_differs_from_its_list_fails(
 
 
 def test_loading_a_group_with_another_rule_for_head_fails(declared_group: Group) -> None:
-    """Loading an endpoint group fails if its module and the list disagree about the routes that reject HEAD."""
+    """Loading an endpoint group fails if its module and the list disagree about the routes whose GET rejects HEAD."""
     declared_group.endpoint("GET", "things", allows_head=False)(_return_empty_reply)
-    assert LazyGroup("sample", MODULE, "GET things", routes_without_head=("things",)).operations
+    declared_group.endpoint("PUT", "things")(_return_empty_reply)
+    addresses = "GET things", "PUT things"
+    assert LazyGroup("sample", MODULE, *addresses, routes_without_head=("things",)).operations
     with pytest.raises(LookupError, match="routes_without_head"):
-        _ = LazyGroup("sample", MODULE, "GET things").operations
+        _ = LazyGroup("sample", MODULE, *addresses).operations
 
 
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:

@@ -357,9 +357,10 @@ class HttpConnection(HttpToolsProtocol):
         )
         detail = f"The host has reached its limit of {self._limits.max_streams} live streams; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
-        self._reply_then_close_after_delay(
-            build_error_reply(error, self._read_or_create_request_id(), close_connection=True)
-        )
+        # The handshake is complete, so the stage no longer shows that its headers and target are known.
+        reply = build_error_reply(error, read_or_create_request_id(self.headers), close_connection=True)
+        add_version_header_if_rest(reply, self.url)
+        self._reply_then_close_after_delay(reply)
 
     def _reject_connection(self) -> None:
         _LOGGER.warning(

@@ -18,6 +18,11 @@ DEADLINE = 30
 WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
 LAST = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 HALF_BODY = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc"
+HANDSHAKE_IN_PARTS = (
+    b"GET /oi-api/live HTTP/1.1\r\nHost: a\r\nx-request-id: mine\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n",
+    *[b""] * 20,  # turns of the event loop, in which the host receives the first part alone
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+)
 type Address = tuple[str, int]
 
 
@@ -298,7 +303,10 @@ async def test_a_new_connection_replaces_none_whose_client_still_reads(
 
 
 async def test_websockets_leave_connections_to_requests() -> None:
-    """WebSockets use at most four fifths of the connections, so that other requests are still accepted."""
+    """WebSockets use at most four fifths of the connections, so that other requests are still accepted.
+
+    The rejection of a further one states its request id and the version of the API.
+    """
 
     async def serve_websocket(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -321,6 +329,9 @@ async def test_websockets_leave_connections_to_requests() -> None:
         assert refused.value.response.status_code == 503
         assert b"TOO_MANY_CONNECTIONS" in (refused.value.response.body or b"")
         assert (await send_in_parts((host, port), LAST)).startswith(b"HTTP/1.1 200")
+        answer = await send_in_parts((host, port), *HANDSHAKE_IN_PARTS)
+        assert parse_problem(answer)["traceId"] == "mine"
+        assert b"\r\nOi-Version: " in answer
         await streams[0].close()
         async with asyncio.timeout(DEADLINE):
             while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host closes connections later

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -78,16 +79,54 @@ def test_printed_errors_do_not_control_the_terminal(
     assert "\x1b" not in printed
 
 
-def test_an_invalid_field_is_printed_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid field is printed on a line of its own only if the description of the error does not name it."""
-    fields = [{"field": "to", "message": "requires `from`"}, {"field": "limit", "message": "is too large"}]
+_N, _P_N = {"field": "n", "message": "is wrong"}, {"field": "p.n", "message": "is wrong"}
+_LINE_5 = {**_N, "line": 5, "column": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "detail", "printed"),
+    [
+        ([], "It failed.", ["error: It failed. (X)"]),
+        ([_N], "n: is wrong", ["error: n: is wrong (X)"]),
+        ([_N], "It is ignored.", ["error: It is ignored. (X)", "  n: is wrong"]),
+        (
+            [_P_N, _N],
+            "p.n: is wrong; n: is wrong",
+            ["error: the request has several errors (X)", "  p.n: is wrong", "  n: is wrong"],
+        ),
+        (
+            [_N, _P_N],
+            "row 1: n: is wrong; p.n...",
+            ["error: row 1: the request has several errors (X)", "  n: is wrong", "  p.n: is wrong"],
+        ),
+        (
+            [_LINE_5, _N],
+            "line 5, column 2: n: is wrong; and 1 more",
+            ["error: the request has several errors (X)", "  line 5, column 2: n: is wrong", "  n: is wrong"],
+        ),
+        (
+            [_N, _P_N],
+            "n: is wrong; It is late.",
+            ["error: n: is wrong; It is late. (X)", "  n: is wrong", "  p.n: is wrong"],
+        ),
+    ],
+    ids=["no-field", "one", "unnamed", "several", "shortened", "document", "other-text"],
+)
+def test_several_invalid_fields_are_printed_as_a_list(
+    fields: list[dict[str, Any]],
+    detail: str,
+    printed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Several invalid fields are lines under a short description; one is a line if the description does not name it."""
 
     def raise_error(**_: object) -> None:
-        raise ApiError(400, "INVALID_REQUEST", "to: requires `from`", problem={"errors": fields})
+        raise ApiError(400, "X", detail, problem={"errors": fields})
 
     monkeypatch.setattr(main, "main", raise_error)
     assert execute([]) == 1
-    assert capsys.readouterr().err == "error: to: requires `from` (INVALID_REQUEST)\n  limit: is too large\n"
+    assert capsys.readouterr().err.splitlines() == printed
 
 
 def test_characters_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 """Entry point of the command ``oi``; each group of commands is imported when it is used."""
 
 import io
+import re
 import sys
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+
+if TYPE_CHECKING:
+    from oi.errors import ApiError
 
 ExitCode: TypeAlias = int
 DONE, REFUSED, WRONG_USAGE, UNREACHABLE = 0, 1, 2, 3
@@ -35,6 +40,9 @@ _COMMANDS = {
     "whoami": ("oi.cli.session", "Show the identity and the access rights of the caller."),
     "workspace": ("oi.cli.document", "Export, plan and apply the workspace document."),
 }
+
+_END_OF_SHORTENED_LIST = re.compile(r"(?:\.\.\.|; and [0-9]+ more)\Z")
+"""End of a description that the service shortened: a cut text, or the number of further problems of a document."""
 
 
 class _LazyGroup(click.Group):
@@ -114,12 +122,10 @@ def _print_error_and_get_exit_code(error: Exception) -> ExitCode:
     if isinstance(error, ApiError):
         from oi.requests import is_service_unreachable  # noqa: PLC0415  loads httpx
 
-        description = str(error)
+        description, *fields = _build_error_lines(error)
         click.echo(f"error: {escape_controls(description)}", err=True)
-        for each in error.errors:
-            # The service's description of an error names the first invalid fields.
-            if (line := f"{each.get('field')}: {each.get('message')}") not in description:
-                click.echo(escape_controls(f"  {line}"), err=True)
+        for line in fields:
+            click.echo(f"  {escape_controls(line)}", err=True)
         for note in getattr(error, "__notes__", ()):
             click.echo(escape_controls_except_line_breaks(note), err=True)
         if error.trace_id:
@@ -129,3 +135,26 @@ def _print_error_and_get_exit_code(error: Exception) -> ExitCode:
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         return REFUSED
     raise error
+
+
+def _build_error_lines(error: "ApiError") -> list[str]:
+    """Return the description of an error, and a line for each invalid field unless the description names the only one.
+
+    The service joins the messages of all fields to one description. If there are several, a short one replaces it.
+    """
+    description = str(error)
+    lines = [_format_invalid_field(each) for each in error.errors]
+    if not lines or (len(lines) == 1 and lines[0] in description):
+        return [description]
+    code = f" ({error.code})" if error.code else ""
+    prefix, first, rest = description.removesuffix(code).partition(lines[0])
+    if first and "; ".join(lines).startswith(first + _END_OF_SHORTENED_LIST.sub("", rest)):
+        description = f"{prefix}the request has several errors{code}"
+    return [description, *lines]
+
+
+def _format_invalid_field(field_error: Mapping[str, Any]) -> str:
+    """Format an invalid field as the service does in descriptions; fields of workspace documents have a position."""
+    line, column = field_error.get("line"), field_error.get("column")
+    place = "" if line is None or column is None else f"line {line}, column {column}: "
+    return f"{place}{field_error.get('field')}: {field_error.get('message')}"

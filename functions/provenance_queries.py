@@ -69,7 +69,7 @@ def _describe_limit(default: int, maximum: int) -> str:
 
 
 class WindowQuery(BaseModel):
-    """Query parameters that select records by scope and date; a reply header lists ignored invalid dates and limits."""
+    """Query parameters that select records by scope and date; a reply header lists ignored parameters."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -175,10 +175,10 @@ def _parse_and_clamp_to_stored_range(text: str) -> int:
 
 @dataclass(slots=True)
 class LenientParser:
-    """Parser of query parameters that replaces an invalid parameter by its default.
+    """Parser of query parameters that ignores invalid dates and numbers and empty filters, and uses their defaults.
 
     Attributes:
-        ignored: names of the invalid parameters.
+        ignored: names of the ignored parameters.
     """
 
     ignored: list[str] = field(default_factory=list)
@@ -229,5 +229,5 @@ class LenientParser:
         return {name: value for name, value in filters.items() if value}
 
     def build_ignored_parameters_header(self) -> dict[str, str]:
-        """Return the reply header that lists the ignored parameters; return no header if all parameters were valid."""
+        """Return the reply header that lists the ignored parameters; return no header if there are none."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}

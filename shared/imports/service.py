@@ -206,7 +206,7 @@ class ImportService:
 
 
 def _require_startable(job: Job, mapping: ImportMapping | None) -> None:
-    """Check that an import has not ended, and has not started with another mapping; None is any mapping."""
+    """Check that an import has not ended, and has not started with another mapping; None keeps the stored mapping."""
     if not job.is_unfinished:
         raise build_job_ended_error(job)
     request = get_import_request(job)

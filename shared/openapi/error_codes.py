@@ -314,7 +314,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The import has no file yet, or the file does not have the announced size.", 409
     ),
     "IMPORT_TOO_LARGE": _build_error_code("The uploaded file is larger than the maximum size for an import.", 413),
-    "IMPORT_STARTED": _build_error_code("The import has started, so its file and its mapping cannot change.", 409),
+    "IMPORT_STARTED": _build_error_code(
+        "The import has started; its mapping cannot change, nor its file on a local host.", 409
+    ),
     "IMPORT_ENDED": _build_error_code("The import has ended and can be neither started nor cancelled.", 409),
     "WEBHOOK_NOT_FOUND": _build_error_code("The workspace has no webhook with this id.", 404),
     "DELIVERY_NOT_FOUND": _build_error_code(

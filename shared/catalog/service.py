@@ -329,14 +329,15 @@ class CatalogService:
         outcome = await self._try_plan_and_save(build_plan, actor, origin)
         if outcome is not None:
             return outcome
-        # Changes of items that conflicted retry one after another, so that they do not conflict again. A document takes
-        # too long to let them wait for it.
-        async with nullcontext() if origin is ItemOrigin.DECLARED else self._retry_lock:
-            for attempt in range(1, ATTEMPTS):
+        for retry in range(ATTEMPTS - 1):
+            if retry:
+                await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**retry))
+            # Retries of items in one process run one after another, because they would conflict with each other. New
+            # changes and other instances can still conflict with them. A document takes too long to let others wait.
+            async with nullcontext() if origin is ItemOrigin.DECLARED else self._retry_lock:
                 outcome = await self._try_plan_and_save(build_plan, actor, origin)
-                if outcome is not None:
-                    return outcome
-                await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))
+            if outcome is not None:
+                return outcome
         raise WorkspaceError(
             Kind.CONFLICT, "CATALOG_CHANGED", "The workspace catalog was changed repeatedly meanwhile; try again."
         )

@@ -20,6 +20,7 @@ from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.catalog.service import (
+    ATTEMPTS,
     AuditContext,
     CatalogService,
     build_audit_event,
@@ -227,6 +228,42 @@ async def test_concurrent_changes_of_different_items_all_succeed(tmp_path: Path)
         commits = [service.commit_api_changes(partial(lambda n, _: build_changes(n), n), "ann") for n in range(40)]
         await asyncio.gather(*commits)
         assert (await service.load()).version == 40
+
+
+async def test_a_change_that_waits_for_its_retry_stops_no_other_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a change waits for its next attempt, others retry and are stored; after its last attempt it fails at once.
+
+    Each change has a conflict in its first attempt, and the unlucky one in all attempts.
+    """
+    waits: list[str] = []
+    saved: list[str] = []
+
+    async def store_another_change(_: float) -> None:
+        waits.append(f"q{len(waits)}")
+        async with asyncio.timeout(20):
+            await service.commit_api_changes(partial(build_changes, waits[-1]), "ann")
+
+    def build_changes(lookup: str, _: StoredCatalog) -> list[ItemChange]:
+        return [ItemChange("warmQuery", lookup, None, {**EXTRA, "lookup": lookup})]
+
+    async with open_catalog_stores(tmp_path) as opened:
+        save = opened.store.save
+
+        async def save_unless_in_conflict(puts: Sequence[CatalogItem], *others: Any) -> int:
+            [item] = puts
+            saved.append(item.key)
+            is_in_conflict = item.key == "unlucky" or saved.count(item.key) == 1
+            return await save(puts, *others[:-1], -1 if is_in_conflict else others[-1])
+
+        monkeypatch.setattr(opened.store, "save", save_unless_in_conflict)
+        runtime = Runtime(sleep=store_another_change)
+        service = CatalogService(opened.store, opened.log, runtime=runtime)
+        with pytest.raises(WorkspaceError, match="changed repeatedly"):
+            await service.commit_api_changes(partial(build_changes, "unlucky"), "ann")
+        assert {item.key for item in (await service.load()).items} == set(waits)
+        assert (saved.count("unlucky"), saved[-1], len(waits)) == (ATTEMPTS, "unlucky", ATTEMPTS - 2)
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

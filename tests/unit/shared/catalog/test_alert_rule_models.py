@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.catalog.alert_rule_models import AlertRule, iterate_rule_errors
+from shared.catalog.alert_rule_models import AlertRule, has_same_query_use, iterate_rule_errors
 from shared.catalog.fields import DECLARED
 
 COMMON = {"lookup": "r", "name": "R", "severity": "info", "surface": "s", "every": "PT1M"}
@@ -77,3 +77,14 @@ def test_contradictions_in_alert_rules_are_reported_at_their_fields(
 ) -> None:
     """Fields that do not belong to the kind of rule, incomplete conditions and repeated values are reported."""
     assert [path for path, _ in iterate_rule_errors(AlertRule.model_validate(rule))] == fields
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "is_same"), [(1, True, False), (0, False, False), (1, 1.0, True), (True, True, True)]
+)
+def test_a_number_and_a_boolean_are_different_uses_of_a_query(stored: object, new: object, *, is_same: bool) -> None:
+    """A parameter that changes from a number to true or false is a changed use of the query; 1 and 1.0 are the same."""
+    before, after = (
+        {**THRESHOLD, "parameters": {"plain": value, "nested": [{"value": value}]}} for value in (stored, new)
+    )
+    assert has_same_query_use(before, after) is is_same

@@ -251,11 +251,11 @@ async def test_a_change_that_waits_for_its_retry_stops_no_other_change(
     async with open_catalog_stores(tmp_path) as opened:
         save = opened.store.save
 
-        async def save_unless_in_conflict(puts: Sequence[CatalogItem], *others: Any) -> int:
+        async def save_unless_in_conflict(puts: Sequence[CatalogItem], deletes: Any, events: Any, version: int) -> int:
             [item] = puts
             saved.append(item.key)
             is_in_conflict = item.key == "unlucky" or saved.count(item.key) == 1
-            return await save(puts, *others[:-1], -1 if is_in_conflict else others[-1])
+            return await save(puts, deletes, events, -1 if is_in_conflict else version)
 
         monkeypatch.setattr(opened.store, "save", save_unless_in_conflict)
         runtime = Runtime(sleep=store_another_change)

@@ -134,12 +134,12 @@ async def list_rule_errors_against_query(
         query: saved KQL query of the rule, approved or not.
         columns: gets the result columns of queries from the engine.
         is_query_readable: whether the caller may read the query; if not, the errors contain nothing of its text and its
-            columns.
+            columns, and only the parameter names that the rule has.
 
     Raises:
         WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
     """
-    errors = list(iterate_parameter_and_time_range_errors(rule, query))
+    errors = list(iterate_parameter_and_time_range_errors(rule, query, is_query_readable=is_query_readable))
     result = await columns.resolve_columns_or_error(query)
     try:
         errors += iterate_column_errors(rule, query, result, is_query_readable=is_query_readable)

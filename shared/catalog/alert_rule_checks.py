@@ -64,35 +64,58 @@ def _find_query(definitions: Mapping[str, Mapping[str, Any]], lookup: str) -> Wa
     return StoredWarmQuery.model_validate(definitions[lookup]) if lookup in definitions else None
 
 
-def iterate_query_use_errors(uses: Iterable[QueryUse], *, must_exist: bool = True) -> Iterator[Violation]:
+def iterate_query_use_errors(
+    uses: Iterable[QueryUse], *, must_exist: bool = True, is_query_readable: bool = True
+) -> Iterator[Violation]:
     """Yield the errors of alert rules of a workspace document that their queries reveal without a query engine.
 
     Args:
         uses: new and changed uses of queries by alert rules.
         must_exist: whether the query of a rule must exist.
+        is_query_readable: as in :func:`iterate_parameter_and_time_range_errors`.
     """
     for use in uses:
         if use.query is not None:
-            errors = iterate_parameter_and_time_range_errors(use.rule, use.query)
+            errors = iterate_parameter_and_time_range_errors(use.rule, use.query, is_query_readable=is_query_readable)
             yield from (((*use.path, *path), message) for path, message in errors)
         elif must_exist:
             yield (*use.path, "query"), f"unknown warm query: {use.rule.query}"
 
 
-def iterate_parameter_and_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[Violation]:
-    """Yield the errors in the parameters and the time range of an alert rule, with paths relative to the rule."""
-    try:
-        bind_arguments_as_literals(query.parameters, rule.parameters, "parameters.{}".format)
-    except WorkspaceError as error:
-        for field, message in _iterate_listed_errors(error):
-            name = field.removeprefix("parameters.")
-            # The entry about errors that are not listed names no parameter.
-            yield ("parameters",) if name == field else ("parameters", name), message
+def iterate_parameter_and_time_range_errors(
+    rule: AlertRule, query: WarmQuery, *, is_query_readable: bool
+) -> Iterator[Violation]:
+    """Yield the errors in the parameters and the time range of an alert rule, with paths relative to the rule.
+
+    Args:
+        rule: alert rule.
+        query: query of the rule.
+        is_query_readable: whether the caller may read the query; if not, the errors contain nothing of its text, and
+            only the parameter names that the rule has.
+    """
+    yield from _iterate_parameter_errors(rule, query, is_query_readable=is_query_readable)
     try:
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)
     except WorkspaceError as error:
-        yield from (((field,), message) for field, message in _iterate_listed_errors(error))
+        for field, message in _iterate_listed_errors(error):
+            yield (field,), message if is_query_readable else "cannot be applied to this query"
+
+
+def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery, *, is_query_readable: bool) -> Iterator[Violation]:
+    hidden = set() if is_query_readable else {each.name for each in query.parameters} - rule.parameters.keys()
+    try:
+        bind_arguments_as_literals(
+            query.parameters, rule.parameters, "parameters.{}".format, suggests_names=is_query_readable
+        )
+    except WorkspaceError as error:
+        for field, message in _iterate_listed_errors(error):
+            name = field.removeprefix("parameters.")
+            if name in hidden:
+                yield ("parameters",), "a required parameter of the query is missing"
+            else:
+                # The entry about errors that are not listed names no parameter.
+                yield ("parameters",) if name == field else ("parameters", name), message
 
 
 def _iterate_listed_errors(error: WorkspaceError) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from itertools import islice
 from typing import Any, Final
 
+from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_checks import iterate_query_use_errors
 from shared.catalog.change_rules import Caller, check_changes
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_data_classes_changed_to_evidence
@@ -136,7 +137,9 @@ def _plan_and_check_document(
     loaded: LoadedDocument, stored: StoredCatalog, caller: Caller, existing_container_keys: Collection[str]
 ) -> DocumentPlan:
     plan = plan_document(loaded.document, stored, existing_container_keys)
-    if errors := list(islice(iterate_query_use_errors(plan.query_uses), MAX_PROBLEMS)):
+    is_query_readable = AccessRight.CATALOG_READ in caller.rights
+    found = iterate_query_use_errors(plan.query_uses, is_query_readable=is_query_readable)
+    if errors := list(islice(found, MAX_PROBLEMS)):
         raise loaded.build_error_with_positions(errors)
     check_changes(stored, plan.plan.changes, caller)
     return plan

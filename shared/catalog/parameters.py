@@ -63,6 +63,8 @@ def bind_arguments_as_literals(
     arguments: Mapping[str, Any],
     format_field_name: Callable[[str], str] = "p.{}".format,
     repeated_names: Collection[str] = (),
+    *,
+    suggests_names: bool = True,
 ) -> dict[str, str]:
     """Convert the arguments of a call to Kusto literals; return one for each declared parameter of the query, by name.
 
@@ -73,6 +75,7 @@ def bind_arguments_as_literals(
         arguments: values by parameter name, as text or as JSON values.
         format_field_name: converts a parameter's name to the field name in error messages.
         repeated_names: names of the arguments that the caller sent several times.
+        suggests_names: whether the errors suggest similar names of declared parameters.
 
     Raises:
         WorkspaceError: INVALID with the first :data:`shared.errors.MAX_LISTED` unknown, missing, repeated or invalid
@@ -80,10 +83,11 @@ def bind_arguments_as_literals(
     """
     declared = {parameter.name: parameter for parameter in parameters}
     unknown = [name for name in arguments if name not in declared]
+    max_hints = MAX_HINTS if suggests_names else 0
     errors = [
         FieldError(
             format_field_name(name),
-            _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), format_field_name),
+            _describe_unknown_parameter(name, declared if index < max_hints else (), format_field_name),
         )
         for index, name in enumerate(unknown[:MAX_LISTED])
     ]

@@ -156,14 +156,16 @@ async def test_an_undeclared_column_of_bag_unpack_gets_a_hint() -> None:
     assert other.message == "is not a column of the query"
 
 
-async def test_the_errors_for_a_caller_who_may_not_read_the_query_name_no_columns() -> None:
-    """Without the right to read the query, the errors contain neither its columns nor the engine's message."""
+async def test_the_errors_for_a_caller_who_may_not_read_the_query_name_nothing_of_it() -> None:
+    """Without the right to read the query, errors contain no columns or parameters of it, and no engine's message."""
     rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
     errors = await find_errors(rule, (Column("value", "real"),), is_query_readable=False)
     assert [(error.field, error.message) for error in errors] == [
         ("condition.column", "is not a column of the query"),
         ("groupBy[0]", "is not a column of the query"),
     ]
+    [error] = await find_errors(build_rule(parameters={"devise": "a"}), COLUMNS, is_query_readable=False)
+    assert (error.field, error.message) == ("parameters.devise", "is not a parameter of this query")
     rejection = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "unknown column `secret`")
     [error] = await find_errors(build_rule(), rejection, is_query_readable=False)
     assert (error.field, error.message) == ("query", "the query engine rejects this query")

@@ -69,8 +69,22 @@ def test_the_number_of_unknown_parameters_is_an_error_of_the_parameters() -> Non
     """If a rule has more unknown parameters than are listed, the last error states their number."""
     [rule], [query, _] = load().alert_rules, load().warm_queries
     many = rule.model_copy(update={"parameters": {f"p{number}": 1 for number in range(MAX_LISTED + 1)}})
-    errors = list(iterate_parameter_and_time_range_errors(many, query))
+    errors = list(iterate_parameter_and_time_range_errors(many, query, is_query_readable=True))
     assert [path for path, _ in errors[-2:]] == [("parameters", f"p{MAX_LISTED - 1}"), ("parameters",)]
+
+
+def test_errors_for_callers_who_may_not_read_queries_name_no_parameters() -> None:
+    """If the caller may not read queries, errors contain only parameter names of the rule, and nothing of the text."""
+    time_range = ("every: PT1M", "every: PT1M\n    timeRange: PT5M")
+    misspelt = load(("{since: ", "{sinc: "), time_range, ("kql: Telemetry | count", 'kql: table("Telemetry") | count'))
+    uses = list_new_query_uses(misspelt, EMPTY, plan_document(misspelt, EMPTY).plan.changes)
+    assert list(iterate_query_use_errors(uses, is_query_readable=False)) == [
+        (("alertRules", 0, "parameters", "sinc"), "is not a parameter of this query"),
+        (("alertRules", 0, "parameters"), "a required parameter of the query is missing"),
+        (("alertRules", 0, "timeRange"), "cannot be applied to this query"),
+    ]
+    hint = "is not a parameter of this query; did you mean `parameters.since`?"
+    assert hint in [message for _, message in iterate_query_use_errors(uses)]
 
 
 def test_a_query_that_need_not_exist_is_not_checked() -> None:

@@ -28,7 +28,7 @@ class CsvRecord(NamedTuple):
     Attributes:
         cells: texts of the cells; None if the record is invalid.
         fault: the rule that an invalid record breaks, a sentence for the caller.
-        text: original text of the record.
+        text: original text of the record; of a line that is too long, its first ``MAX_ROW_BYTES``.
         is_ambiguous: whether each line of the invalid record can also be a row by itself.
     """
 
@@ -90,7 +90,7 @@ class CsvRecords:
             if fault or b'"' not in line:
                 index += 1
                 self._end += len(line) + 1
-                if raw := line if fault else line.rstrip(b"\r"):
+                if raw := line[:MAX_ROW_BYTES] if fault else line.rstrip(b"\r"):
                     yield self._parse_record(raw, fault)
                 continue
             span = self._find_span_of_record(index)

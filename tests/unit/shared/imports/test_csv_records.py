@@ -182,6 +182,13 @@ def test_a_record_of_several_lines_has_a_maximum_size(size: int, count: int) -> 
     assert len(list(CsvRecords(b"a\n" + text, ",", is_last=False))) == count + 1
 
 
+@pytest.mark.parametrize("start", [b"x", b'"'])
+def test_the_text_of_a_line_that_is_too_long_is_cut_off(start: bytes) -> None:
+    """The text of an invalid record contains only the first bytes of a line that is too long."""
+    [record] = CsvRecords(start.ljust(MAX_ROW_BYTES + 1, b"x"), ",")
+    assert (record.cells, len(record.text)) == (None, MAX_ROW_BYTES)
+
+
 def test_a_record_that_is_not_complete_is_left_out_before_the_end_of_the_file() -> None:
     """A record at the end of a text is left out if it may continue after the text."""
     for text, end in ((b"a,b\nc", 4), (b'a,"x\ny"\nb,"x\n', 8), (b'5",1\na,"x\n', 5), (b"abc", 0)):

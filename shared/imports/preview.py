@@ -125,14 +125,16 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
         step = reader.read_step(0, 1, MAX_ROWS)
     except FileRejectedError as error:
         return Preview(reader.columns, problems=[(None, str(error))])
-    is_cut = step is not None and request.format is not ImportFormat.PARQUET and step.next_position < source.size
-    if step is None or not (step.rows or is_cut):
+    is_text_left = step is not None and request.format is not ImportFormat.PARQUET and step.next_position < source.size
+    if step is None or not (step.rows or is_text_left):
         return Preview(reader.columns, problems=[(None, "The file has no rows.")])
     messages = [_message_to_json(each, mapper.connection) for each in step.messages.slice(0, MAX_MESSAGES).to_pylist()]
     problems: list[tuple[int | None, str]] = [(each.number, each.reason) for each in step.rejected]
-    if is_cut and step.rows < MAX_ROWS and len(messages) < MAX_MESSAGES:
-        end = f"The preview ends after row {step.rows}, because it reads at most {HEAD_BYTES:,} bytes."
-        problems.append((None, end))
+    if (is_text_left or step.rows >= MAX_ROWS) and len(messages) < MAX_MESSAGES:
+        limit = f"{MAX_ROWS} rows" if step.rows >= MAX_ROWS else f"{HEAD_BYTES:,} bytes"
+        end = f"The preview ends after row {step.rows}, because it reads at most {limit}."
+        # Clients that show only some of the problems show the first ones.
+        problems.insert(0, (None, end))
     return Preview(reader.columns, messages, problems[:MAX_PROBLEMS])
 
 

@@ -71,6 +71,24 @@ async def test_a_preview_shows_a_limited_number_of_rows(tmp_path: Path) -> None:
     assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
 
 
+@pytest.mark.parametrize(
+    ("row", "rows", "end"),
+    [
+        (BAD, MAX_ROWS + 1, "The preview ends after row 500, because it reads at most 500 rows."),
+        (BAD + "x" * 10_000, 400, "The preview ends after row 209, because it reads at most 2,097,152 bytes."),
+        (BAD, MAX_PROBLEMS + 1, "no valid time"),
+    ],
+)
+async def test_the_first_of_many_problems_says_where_the_preview_ends(
+    tmp_path: Path, row: str, rows: int, end: str
+) -> None:
+    """If a preview ends before 100 messages, its first problem says so, also if there are more problems than shown."""
+    problems = (await build_preview(tmp_path, *[row] * rows))["problems"]
+    assert len(problems) == MAX_PROBLEMS
+    assert end in problems[0]["message"]
+    assert [each["row"] for each in problems].count(None) == (rows > MAX_PROBLEMS + 1)
+
+
 @pytest.mark.parametrize("form", [ImportFormat.CSV, ImportFormat.NDJSON])
 @pytest.mark.parametrize("mebibytes", [1, 3])
 async def test_a_preview_agrees_with_the_import_about_long_rows(
@@ -82,7 +100,7 @@ async def test_a_preview_agrees_with_the_import_about_long_rows(
     too_long = {"row": 4, "message": "The row has more than 524,288 bytes."}
     end = {"row": None, "message": "The preview ends after row 4, because it reads at most 2,097,152 bytes."}
     is_cut = mebibytes > 1
-    assert shown["problems"] == [too_long, *([end] if is_cut else [])]
+    assert shown["problems"] == [*([end] if is_cut else []), too_long]
     assert len(shown["messages"]) == (3 if is_cut else 6)
 
 

@@ -268,7 +268,7 @@ _CORRECTIONS: Final[Mapping[str, str]] = {
     "QUERY_TIMEOUT": "with a shorter timeRange",
     "RESULT_TOO_LARGE": "with a smaller limit or a shorter timeRange",
     "ACCESS_RIGHT_MISSING": "after an administrator has granted the missing right",
-    "CHECKPOINT_REFUSED": "after an operator has verified the chain",
+    "CHECKPOINT_REFUSED": "after an operator has corrected the cause that `detail` names",
 }
 """Change to make before the same tool is called again, by error code."""
 

@@ -108,11 +108,17 @@ async def return_empty_result(arguments: Mapping[str, Any]) -> ToolResult:
 TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, return_empty_result)
 
 
-def test_an_error_that_no_argument_corrects_names_what_must_happen_first() -> None:
-    """If the caller cannot list the queries, the error about a draft says that it must be approved first."""
-    result = add_next_call_advice(ToolResult({"code": "QUERY_NOT_APPROVED"}, is_error=True), TOOL, {"run_warm_query"})
-    expected = f"Call run_warm_query again after another person has approved the query. {ARGUMENTS}"
-    assert result.content["nextCall"] == expected
+@pytest.mark.parametrize(
+    ("code", "correction"),
+    [
+        ("QUERY_NOT_APPROVED", "after another person has approved the query"),
+        ("CHECKPOINT_REFUSED", "after an operator has corrected the cause that `detail` names"),
+    ],
+)
+def test_an_error_that_no_argument_corrects_names_what_must_happen_first(code: str, correction: str) -> None:
+    """If another person must correct the cause of an error, and no tool lists valid values, the advice says so."""
+    result = add_next_call_advice(ToolResult({"code": code}, is_error=True), TOOL, {"run_warm_query"})
+    assert result.content["nextCall"] == f"Call run_warm_query again {correction}. {ARGUMENTS}"
 
 
 @pytest.mark.parametrize(

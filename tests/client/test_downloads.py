@@ -22,10 +22,16 @@ def find_download_error(job: dict[str, Any]) -> ApiError:
 
 
 def test_the_error_about_a_failed_download_contains_the_reason() -> None:
-    """The error about a failed download contains the reason and the error code of the service."""
+    """The error about a failed download contains the reason and the error code of the service.
+
+    Jobs of an earlier service have the code only at the start of the reason.
+    """
     code = "DOWNLOAD_QUOTA_EXCEEDED"
     error = find_download_error({"error": f"{code}: The files exceed 50 GiB.", "errorCode": code})
     assert (error.code, error.detail) == (code, "The files exceed 50 GiB.")
+    for job in ({}, {"errorCode": None}):
+        error = find_download_error({"error": f"{code}: The files exceed 50 GiB.", **job})
+        assert (error.code, error.detail) == (code, "The files exceed 50 GiB.")
     error = find_download_error({"error": "STATION_4: the log contains the reason.", "errorCode": None})
     assert (error.code, error.detail) == ("", "STATION_4: the log contains the reason.")
 

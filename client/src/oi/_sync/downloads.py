@@ -160,8 +160,17 @@ class Download:
 def _build_download_job_error(job: "DownloadJob") -> ApiError:
     """Build the error for a failed or cancelled download job, from its reason and its error code, if it has one."""
     reason = job["error"] or f"The download is {job['status']}."
-    code = job.get("errorCode") or ""
+    code = job.get("errorCode") or _find_code_at_start(reason)
     return ApiError(0, code, reason.removeprefix(f"{code}: "))
+
+
+def _find_code_at_start(reason: str) -> str:
+    """Return the error code with which a reason begins; an empty text without a code.
+
+    Jobs of an earlier version of the service state the code only there.
+    """
+    code, found, _ = reason.partition(": ")
+    return code if found and code.isupper() and code.replace("_", "").isalpha() else ""
 
 
 def _list_local_file_names(job: "DownloadJob") -> list[str]:

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Status, type Tone } from "./Badge.tsx";
 import { Button } from "./Button.tsx";
 import css from "./JobCard.module.css";
-import { type BackgroundJob, isUnfinished, type JobStatus } from "./jobs.ts";
+import { type BackgroundJob, describeFailure, isUnfinished, type JobStatus } from "./jobs.ts";
 import { Notice } from "./Notice.tsx";
 import { Time } from "./Time.tsx";
 
@@ -35,6 +35,7 @@ interface Props {
 export function JobCard({ job, title, facts, progress, help, totals, onCancel, children }: Props) {
   const [busy, setBusy] = useState(false);
   const unfinished = isUnfinished(job);
+  const failure = describeFailure(job);
   const cancel = async () => {
     setBusy(true);
     await onCancel();
@@ -58,8 +59,8 @@ export function JobCard({ job, title, facts, progress, help, totals, onCancel, c
           <span>{progress.text}</span>
         </div>
       )}
-      {job.error && (
-        <Notice kind="bad" title={job.error}>
+      {failure && (
+        <Notice kind="bad" title={failure}>
           <p>{help}</p>
         </Notice>
       )}

@@ -11,6 +11,8 @@ export interface BackgroundJob {
   progress: object;
   expiresAt: string;
   error: string | null;
+  /** The code with which the error begins, if it has one. */
+  errorCode: string | null;
 }
 
 /** A file of a job; its link needs no token and expires after minutes. */
@@ -39,6 +41,12 @@ export function choosePause({ data, before, failed, waited }: Turn<readonly Back
     return SOONEST_MS;
   }
   return Math.min(Math.max(SOONEST_MS, waited * GROWTH), LATEST_MS);
+}
+
+/** Returns the reason of a failure without its code, which is for programs; null without a failure. */
+export function describeFailure({ error, errorCode }: BackgroundJob): string | null {
+  const prefix = `${errorCode}: `;
+  return error?.startsWith(prefix) ? error.slice(prefix.length) : error;
 }
 
 /** Tells whether a job may still change. */

@@ -215,7 +215,7 @@ def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> N
     pq.write_table(table, target)
     assert read_status_and_row_counts(run_import(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
     failed = run_import(editor, target.getvalue()[:-9], format="parquet")
-    assert (failed["status"], failed["files"]) == ("failed", [])
+    assert (failed["status"], failed["files"], failed["errorCode"]) == ("failed", [], None)
     assert "not a valid Parquet file" in failed["error"]
 
 

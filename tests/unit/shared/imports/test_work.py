@@ -500,6 +500,20 @@ async def test_other_imports_wait_between_two_runs_of_an_import(
     assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 0, 3, 0, None)
 
 
+async def test_a_failed_import_has_the_code_of_its_failure(import_environment: Environment, tmp_path: Path) -> None:
+    """If an error with a code fails an import, its state contains the code, and the reason begins with it."""
+    archive = HistoryArchive(import_environment.cold, tmp_path / "scratch")
+    import_environment.replace_archive(archive, build_catalog_getter(build_catalog()))
+    await import_environment.store_import(build_file(3))
+    assert (await import_environment.run_import())[0] is JobStatus.FAILED
+    job = await import_environment.jobs.find_job("a1")
+    assert job is not None
+    assert (job.error, job.error_code) == (
+        "CONNECTION_NOT_FOUND: The connection pump does not exist.",
+        "CONNECTION_NOT_FOUND",
+    )
+
+
 async def test_other_imports_continue_after_a_failed_import(import_environment: Environment, tmp_path: Path) -> None:
     """As soon as an import has failed after its last attempt, other imports of the connection continue."""
     other = Environment(tmp_path)

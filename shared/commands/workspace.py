@@ -110,8 +110,8 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
             _print_warnings(loaded, plan.retained_query_lookups)
             _print_plan(plan, sys.stdout)
         else:
-            for principal in filter(None, (options.actor, options.issue_key)):
-                await _require_member_after_apply(principal, document, source, running)
+            principals = [each for each in (options.actor, options.issue_key) if each]
+            await _require_members_after_apply(principals, document, source, running)
             await _check_queries_and_rules_with_engine(loaded, uses, running)
             await _apply_document(loaded, options, running)
     except DocumentError as error:
@@ -182,27 +182,34 @@ async def _check_queries_and_rules_with_engine(loaded: "LoadedDocument", uses: "
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
 
 
-async def _require_member_after_apply(principal: str, document: Any, source: str, services: Any) -> None:
-    """Check that a principal is in the team as it is after a document was applied.
+async def _require_members_after_apply(principals: Sequence[str], document: Any, source: str, services: Any) -> None:
+    """Check that principals are in the team as it is after a document was applied.
 
     ``source`` is the name of the document's file, for the error.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if it is not; CONFLICT ``WORKSPACE_ID_FIXED`` for the document of
-            another workspace.
+        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if one is not; CONFLICT ``WORKSPACE_ID_FIXED`` for the document
+            of another workspace.
     """
     from shared.catalog.items import ItemKind  # noqa: PLC0415  avoids slow imports for --help
 
-    if principal in {member.id for member in document.team}:
+    declared = {member.id for member in document.team}
+    undeclared = [principal for principal in principals if principal not in declared]
+    if not undeclared:
         return
     plan = await services.provenance.catalog_service.plan(document)
-    # Members that were created through the API stay, although the document does not contain them.
-    if (ItemKind.MEMBER, principal) in {(item.kind, item.key) for item in plan.retained}:
-        return
-    detail = f"{source} does not contain {principal}, and neither does the workspace; add the member to the document"
-    if (ItemKind.MEMBER, principal) in {(change.kind, change.key) for change in plan.changes}:
-        detail = f"{source} does not contain {principal}, so apply would remove this member; export the workspace first"
-    raise WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", detail)
+    retained, changed = ({(item.kind, item.key) for item in items} for items in (plan.retained, plan.changes))
+    for principal in undeclared:
+        # Members that were created through the API stay, although the document does not contain them.
+        if (ItemKind.MEMBER, principal) in retained:
+            continue
+        detail = (
+            f"{source} does not contain {principal}, and neither does the workspace; add the member to the document"
+        )
+        if (ItemKind.MEMBER, principal) in changed:
+            rule = "so apply would remove this member; export the workspace first"
+            detail = f"{source} does not contain {principal}, {rule}"
+        raise WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", detail)
 
 
 async def _apply_document(loaded: "LoadedDocument", options: argparse.Namespace, services: Any) -> None:

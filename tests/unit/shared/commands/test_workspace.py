@@ -12,8 +12,9 @@ import pytest
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.catalog.diff import ItemChange
+from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document import load_document_with_positions
+from shared.catalog.models import WorkspaceDocument
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
@@ -287,13 +288,27 @@ def test_unknown_members_are_rejected_before_apply(
     assert "13 added" in capsys.readouterr().out
 
 
-async def test_members_of_the_api_can_apply_and_get_keys(command_environment: CommandEnvironment) -> None:
-    """A member who was created through the API, and is not in the document, can apply a document and get a key."""
+async def test_members_of_the_api_can_apply_and_get_keys(
+    command_environment: CommandEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member who was created through the API, and is not in the document, can apply a document and get a key.
+
+    The document is planned once to check both options.
+    """
     definition = {"id": "second@p", "name": "Second", "role": "Admin"}
     await command_environment.commit_api_change(ItemChange("member", "second@p", None, definition))
+    plans: list[WorkspaceDocument] = []
+    plan = CatalogService.plan
+
+    async def record_and_plan(service: CatalogService, document: WorkspaceDocument) -> CatalogPlan:
+        plans.append(document)
+        return await plan(service, document)
+
+    monkeypatch.setattr(CatalogService, "plan", record_and_plan)
     arguments = ["apply", "--as", "second@p", "--issue-key", "second@p"]
     assert await asyncio.to_thread(command_environment.run, *arguments) == DONE
     assert command_environment.keys.issued == [("second@p", "second@p")]
+    assert len(plans) == 1
 
 
 def test_a_member_whom_apply_removes_gets_no_key(

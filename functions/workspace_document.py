@@ -1,8 +1,9 @@
 """HTTP operations on the whole workspace as one document: export, plan, apply."""
 
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from functions.conditions import parse_conditional_headers
 from functions.idempotency import reject_reused_idempotency_key
@@ -64,13 +65,8 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         warnings = [
             *await _list_document_warnings_in_thread(loaded, plan),
-            *await _list_engine_errors_as_warnings(
-                "the query engine rejects this query",
-                _validate_queries_and_warn_if_incomplete(loaded, plan, _PLAN_SECONDS),
-            ),
-            *await _list_engine_errors_as_warnings(
-                "the alert rule does not fit its query",
-                _check_rule_columns_and_warn_if_incomplete(loaded, plan, call.principal.rights),
+            *await _check_with_engine_and_list_warnings(
+                loaded, plan, _PLAN_SECONDS, call.principal.rights, raises_errors=False
             ),
         ]
         return await _build_plan_reply(plan, warnings, call.principal.rights)
@@ -89,8 +85,9 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
         check_if_match_has_plan_tag(condition, plan.tag)
         warnings = [
             *await _list_document_warnings_in_thread(loaded, plan),
-            *await _validate_queries_and_warn_if_incomplete(loaded, plan, _APPLY_SECONDS),
-            *await _check_rule_columns_and_warn_if_incomplete(loaded, plan, call.principal.rights),
+            *await _check_with_engine_and_list_warnings(
+                loaded, plan, _APPLY_SECONDS, call.principal.rights, raises_errors=True
+            ),
         ]
         applied = await documents.apply(loaded, caller, condition)
         return await _build_plan_reply(applied, warnings, call.principal.rights)
@@ -119,74 +116,107 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
         await documents.release(loaded)
 
 
-async def _validate_queries_and_warn_if_incomplete(
-    loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
-) -> Sequence[DocumentWarning]:
-    """Validate the changed queries of a workspace document with the engine; begin no validation after ``max_seconds``.
+class _EngineCheck(NamedTuple):
+    """Check of a list of a workspace document with the query engine.
 
-    Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else no warning.
+    Attributes:
+        field: name of the list.
+        rejection: why PUT will fail after an error, for warnings.
+        incompleteness: warning if the engine is unavailable or too slow.
+        run: runs the check; returns the error of the engine if it is unavailable or too slow, and raises
+            ``DocumentError`` for errors of the document.
+    """
+
+    field: str
+    rejection: str
+    incompleteness: str
+    run: Callable[[], Awaitable[WorkspaceError | None]]
+
+
+async def _check_with_engine_and_list_warnings(
+    loaded: LoadedDocument,
+    plan: DocumentPlan,
+    max_seconds: float,
+    rights: frozenset[AccessRight],
+    *,
+    raises_errors: bool,
+) -> list[DocumentWarning]:
+    """Validate changed queries, and then the columns of changed alert rules, with the engine; return the warnings.
+
+    Args:
+        loaded: the workspace document.
+        plan: the changes that the document requires.
+        max_seconds: time after which no further query is validated.
+        rights: rights of the caller.
+        raises_errors: whether errors of queries and rules are raised; otherwise, they are warnings that PUT will fail.
 
     Raises:
-        DocumentError: the engine rejects queries.
+        DocumentError: the engine rejects queries, or a query lacks a column of its rule.
     """
+    queries = _EngineCheck(
+        "warmQueries",
+        "the query engine rejects this query",
+        "not all queries were validated by the engine",
+        partial(_validate_queries_and_return_outage, loaded, plan, max_seconds),
+    )
+    columns = _EngineCheck(
+        "alertRules",
+        "the alert rule does not fit its query",
+        "not all columns were checked by the engine",
+        partial(_check_rule_columns_and_return_outage, loaded, plan, rights),
+    )
+    warnings: list[DocumentWarning] = []
+    for check in (queries, columns):
+        try:
+            outage = await check.run()
+        except DocumentError as error:
+            if raises_errors:
+                raise
+            warnings += _errors_to_warnings(check.rejection, error)
+            continue
+        if outage is not None:
+            warnings.append({"field": check.field, "message": f"{check.incompleteness}: {outage.detail}"})
+            # The next check would only wait for an engine that is unavailable; after a timeout it can succeed.
+            if outage.kind is not Kind.TIMEOUT:
+                break
+    return warnings
+
+
+async def _validate_queries_and_return_outage(
+    loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
+) -> WorkspaceError | None:
     changed = {
         change.key
         for change in plan.plan.changes
         if change.kind == ItemKind.WARM_QUERY and _has_new_kql_or_parameters(change)
     }
-    outage = await check_document_queries_and_return_outage(
+    return await check_document_queries_and_return_outage(
         loaded, services().queries.columns, query_lookups=changed, max_seconds=max_seconds, runtime=services().runtime
     )
-    if outage is None:
-        return []
-    return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _check_rule_columns_and_warn_if_incomplete(
+async def _check_rule_columns_and_return_outage(
     loaded: LoadedDocument, plan: DocumentPlan, rights: frozenset[AccessRight]
-) -> Sequence[DocumentWarning]:
-    """Check the columns of changed alert rules with the engine.
-
-    Return one warning if the engine is unavailable or too slow, so that rules remain unchecked; else no warning.
-
-    Raises:
-        DocumentError: a query lacks a column of its rule, or the engine rejects the query of a rule.
-    """
-    outage = await check_document_rules_and_return_outage(
+) -> WorkspaceError | None:
+    return await check_document_rules_and_return_outage(
         loaded,
         plan.query_uses,
         services().queries.columns,
         is_query_readable=AccessRight.CATALOG_READ in rights,
         runtime=services().runtime,
     )
-    if outage is None:
-        return []
-    return [{"field": "alertRules", "message": f"not all columns were checked by the engine: {outage.detail}"}]
 
 
-async def _list_engine_errors_as_warnings(
-    reason: str, check: Awaitable[Sequence[DocumentWarning]]
-) -> Sequence[DocumentWarning]:
-    """Return the warnings of a check with the query engine, or a warning for each error that the check raises.
-
-    A PUT of a workspace document with such an error would fail.
-
-    Args:
-        reason: why PUT would fail, for the messages.
-        check: the running check.
-    """
-    try:
-        return await check
-    except DocumentError as error:
-        return [
-            {
-                "field": problem.field,
-                "message": f"{reason}, so PUT will fail: {problem.message}",
-                "line": problem.line,
-                "column": problem.column,
-            }
-            for problem in error.problems[:_MAX_ERRORS]
-        ]
+def _errors_to_warnings(reason: str, error: DocumentError) -> list[DocumentWarning]:
+    return [
+        {
+            "field": problem.field,
+            "message": f"{reason}, so PUT will fail: {problem.message}",
+            "line": problem.line,
+            "column": problem.column,
+        }
+        for problem in error.problems[:_MAX_ERRORS]
+    ]
 
 
 def _has_new_kql_or_parameters(change: ItemChange) -> bool:

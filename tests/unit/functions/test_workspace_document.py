@@ -1,0 +1,35 @@
+"""Tests of the checks of a workspace document with the query engine."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions import workspace_document
+from functions.workspace_document import _check_with_engine_and_list_warnings
+from shared.errors import Kind, WorkspaceError
+
+DOCUMENT: Any = None
+PLAN: Any = SimpleNamespace(plan=SimpleNamespace(changes=()), query_uses=())
+
+
+@pytest.mark.parametrize("raises_errors", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "fields"), [(Kind.UNAVAILABLE, ["warmQueries"]), (Kind.TIMEOUT, ["warmQueries", "alertRules"])]
+)
+async def test_columns_are_not_checked_while_the_engine_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, kind: Kind, fields: list[str], *, raises_errors: bool
+) -> None:
+    """If the engine is unavailable for queries, columns are not checked; after a timeout of the queries, they are."""
+    outage = WorkspaceError(kind, "QUERY_ENGINE_UNAVAILABLE", "down")
+
+    async def return_outage(*_: Any, **__: Any) -> WorkspaceError:
+        return outage
+
+    monkeypatch.setattr(
+        workspace_document, "services", lambda: SimpleNamespace(queries=SimpleNamespace(columns=None), runtime=None)
+    )
+    monkeypatch.setattr(workspace_document, "check_document_queries_and_return_outage", return_outage)
+    monkeypatch.setattr(workspace_document, "check_document_rules_and_return_outage", return_outage)
+    found = await _check_with_engine_and_list_warnings(DOCUMENT, PLAN, 1, frozenset(), raises_errors=raises_errors)
+    assert [each["field"] for each in found] == fields

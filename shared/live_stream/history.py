@@ -63,10 +63,17 @@ class StoredImpulse:
 
 
 class _ImpulsePage(NamedTuple):
-    """Page of stored impulses, and the page size with which it was read; a page with fewer impulses is the last one."""
+    """Page of stored impulses.
+
+    Attributes:
+        impulses: impulses, oldest first.
+        is_complete: whether no later impulses of the requested time range exist.
+        next_rows: size in rows with which the next page should be read.
+    """
 
     impulses: list[StoredImpulse]
-    page_rows: int
+    is_complete: bool
+    next_rows: int
 
 
 class History:
@@ -93,45 +100,29 @@ class History:
         Raises:
             WorkspaceError: any error of the engine.
         """
-        rows = self._page_rows
+        rows, skipped_rows = self._page_rows, 0
         while connection_lookups:
-            page, rows = await self._read_page(connection_lookups, since, until, rows)
+            # To skip rows is expensive, because the engine sorts them again; so it is limited to one timestamp.
+            end = min(since + _MICROSECOND, until) if skipped_rows else until
+            page, is_complete, rows = await self._read_page(connection_lookups, since, end, rows, skipped_rows)
             if page:
                 yield page
-            if len(page) < rows:
+            if is_complete and end == until:
                 return
-            if page[-1].timestamp > since:
+            if is_complete:
+                since, skipped_rows = end, 0
+            elif page[-1].timestamp > since:
                 since = page[-1].timestamp
-                continue
-            next_timestamp = since + _MICROSECOND
-            async for next_page in self._read_next_pages(
-                connection_lookups, since, min(next_timestamp, until), rows, skipped_rows=len(page)
-            ):
-                yield next_page
-            since = next_timestamp
-
-    async def _read_next_pages(
-        self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int
-    ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield the messages of a time range without the first ``skipped_rows``, in pages of at most ``page_rows``.
-
-        Each page is expensive, because the engine sorts the whole time range again.
-        """
-        while True:
-            page, page_rows = await self._read_page(connection_lookups, since, until, page_rows, skipped_rows)
-            if page:
-                yield page
-            if len(page) < page_rows:
-                return
-            skipped_rows += len(page)
+            else:
+                skipped_rows += len(page)
 
     async def _read_page(
-        self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int = 0
+        self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int
     ) -> _ImpulsePage:
         """Return a page of at most ``page_rows`` messages.
 
-        The page size is less than ``page_rows`` if the engine rejected a larger result, or if fewer messages have
-        ``MAX_PAGE_BYTES``; the next pages should use it, too.
+        The page is shorter if the engine rejects a larger result, or if fewer messages have ``MAX_PAGE_BYTES``. The
+        next page is as short, or twice as long if this page is full and has less than half of ``MAX_PAGE_BYTES``.
         """
         while True:
             query = _build_history_query(connection_lookups, since, until, skipped_rows, page_rows)
@@ -142,8 +133,18 @@ class History:
                     raise
                 page_rows = max(page_rows // _PAGE_SHRINK_FACTOR, _MIN_PAGE_ROWS)
             else:
-                fitting = _count_impulses_of_page(impulses)
-                return _ImpulsePage(impulses[:fitting], fitting if fitting < len(impulses) else page_rows)
+                return self._limit_page(impulses, page_rows)
+
+    def _limit_page(self, impulses: list[StoredImpulse], page_rows: int) -> _ImpulsePage:
+        """Return the first messages of a result of at most ``page_rows`` messages, up to ``MAX_PAGE_BYTES``."""
+        count = _count_impulses_of_page(impulses)
+        if count < len(impulses):
+            return _ImpulsePage(impulses[:count], is_complete=False, next_rows=count)
+        if count < page_rows:
+            return _ImpulsePage(impulses, is_complete=True, next_rows=page_rows)
+        is_small = sum(len(impulse.text) for impulse in impulses) < MAX_PAGE_BYTES / 2
+        next_rows = min(2 * page_rows, self._page_rows) if is_small else page_rows
+        return _ImpulsePage(impulses, is_complete=False, next_rows=next_rows)
 
     async def _convert_engine_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []

@@ -19,6 +19,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("Timestamp", "ConnectionLookup", "SurfaceLookups", "DeviceId", "MessageId", "Payload")
 TYPES = ("datetime", "string", "dynamic", "string", "string", "string")
 COLUMNS = tuple(Column(name, kind) for name, kind in zip(NAMES, TYPES, strict=True))
+LARGE_PAYLOAD = 5_000
+_LARGE = json.dumps({"text": "x" * LARGE_PAYLOAD})
 _SKIPPED = re.compile(r"_oi_row > (\d+)")
 
 
@@ -27,7 +29,8 @@ class Engine:
 
     Attributes:
         limits: maximum number of rows of each query.
-        payload: payload of all messages; None for a null.
+        payload: payload of all messages that are not large; None for a null.
+        large_ids: ids of the messages with a payload of more than ``LARGE_PAYLOAD`` bytes.
         row_bytes: size of each row in the engine's reply.
         most_rows: number of rows above which the result is too large.
     """
@@ -37,6 +40,7 @@ class Engine:
         self.limits: list[int] = []
         self.texts: list[str] = []
         self.payload: str | None = '{"n":1}'
+        self.large_ids: set[str] = set()
         self.row_bytes = 0
         self.most_rows = 10_000
 
@@ -50,7 +54,7 @@ class Engine:
         )
         skipped = _SKIPPED.search(query.text)
         rows: list[list[Any]] = [
-            [format_rfc3339(at), "rig", '["cooling"]', "d", name, self.payload]
+            [format_rfc3339(at), "rig", '["cooling"]', "d", name, _LARGE if name in self.large_ids else self.payload]
             for at, name in self.times
             if since <= at < until
         ][int(skipped[1]) if skipped else 0 :]
@@ -84,25 +88,30 @@ async def test_many_messages_of_one_time_are_read_in_pages_of_the_same_size(coun
 
 
 @pytest.mark.parametrize("seconds", [list(range(500)), [0] * 500], ids=["different-times", "one-time"])
-async def test_pages_of_large_messages_are_shorter(seconds: list[int]) -> None:
+async def test_pages_of_large_messages_are_shorter(seconds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """If the engine rejects the size of a page, shorter pages contain all messages."""
     engine = Engine(*seconds)
     engine.most_rows = 100
+    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 50 * await get_impulse_size())
     pages = await read_pages(engine, 5_000)
     assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(500)]
     assert max(map(len, pages)) <= 100
-    # The engine rejects a size only once.
+    # The engine rejects a size only once, because 40 messages fill most of a page.
     assert engine.limits[:4] == [5_000, 1_000, 200, 40]
     assert set(engine.limits[4:]) == {40}
+
+
+async def get_impulse_size() -> int:
+    """Return the size in bytes of the first message of a fake engine as an impulse."""
+    [[first, *_]] = [page async for page in History(Engine(0)).read_pages(("rig",), START)]
+    return len(first.text)
 
 
 @pytest.mark.parametrize("seconds", [list(range(50)), [0] * 50], ids=["different-times", "one-time"])
 async def test_a_page_has_a_limited_size(seconds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """A page ends before the message with which it would have too many bytes, and later pages have as few messages."""
     engine = Engine(*seconds)
-    [[first, *_]] = [page async for page in History(engine).read_pages(("rig",), START)]
-    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 10 * len(first.text) + 50)
-    engine.limits.clear()
+    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 10 * await get_impulse_size() + 50)
     pages = await read_pages(engine, 5_000)
     assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(50)]
     assert max(map(len, pages)) == 10
@@ -110,6 +119,21 @@ async def test_a_page_has_a_limited_size(seconds: list[int], monkeypatch: pytest
     assert set(engine.limits[1:]) == {10}
     monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 0)
     assert {len(page) for page in await read_pages(engine, 5_000)} == {1}
+
+
+@pytest.mark.parametrize("seconds", [list(range(500)), [0] * 500], ids=["different-times", "one-time"])
+async def test_pages_of_small_messages_after_large_ones_are_longer_again(
+    seconds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of messages of a page doubles, up to the normal number, while pages are less than half full."""
+    engine = Engine(*seconds)
+    engine.large_ids = {f"m{number}" for number in range(40)}
+    monkeypatch.setattr("shared.live_stream.history.MAX_PAGE_BYTES", 10 * LARGE_PAYLOAD)
+    pages = await read_pages(engine, 100)
+    assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(500)]
+    assert max(map(len, pages)) == 100
+    assert engine.limits[1] < 10
+    assert engine.limits[-3:] == [100, 100, 100]
 
 
 async def test_a_page_that_is_always_too_large_is_an_error() -> None:

@@ -38,6 +38,7 @@ from shared.live_stream.replay import (
     TOO_MANY_REPLAYS,
     IngestionProgress,
     Replay,
+    ReplayError,
     ReplayMemory,
     TakeTurn,
     create_replay_scheduler,
@@ -100,13 +101,16 @@ class ReplayPrelude:
     async def _replay_or_close_connection(
         self, connection: ClientConnection, filters: StreamFilters, since: datetime
     ) -> None:
-        """Replay events whenever it is the member's turn; close the connection if too many replays wait."""
+        """Replay events whenever it is the member's turn; close the connection with a reason if this fails."""
         member_id = Listener.from_user_id(connection.user_id or "").member_id
         if not self._scheduler.has_room(member_id):
             connection.close(BROKEN, TOO_MANY_REPLAYS)
             return
-        with use_acting_member(member_id):
-            await self._replay_events(connection, filters, since, partial(self._scheduler.occupy_slot, member_id))
+        try:
+            with use_acting_member(member_id):
+                await self._replay_events(connection, filters, since, partial(self._scheduler.occupy_slot, member_id))
+        except ReplayError as error:
+            connection.close(BROKEN, str(error))
 
     async def _replay_events(
         self, connection: ClientConnection, filters: StreamFilters, since: datetime, take_turn: TakeTurn

@@ -62,8 +62,20 @@ class StoredImpulse:
     text: bytes
 
 
-class _ImpulsePage(NamedTuple):
+class HistoryPage(NamedTuple):
     """Page of stored impulses.
+
+    Attributes:
+        impulses: impulses, oldest first.
+        is_last: whether no later page follows.
+    """
+
+    impulses: list[StoredImpulse]
+    is_last: bool
+
+
+class _QueriedPage(NamedTuple):
+    """Page of stored impulses that one query has read.
 
     Attributes:
         impulses: impulses, oldest first.
@@ -86,8 +98,10 @@ class History:
 
     async def read_pages(
         self, connection_lookups: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
-    ) -> AsyncIterator[list[StoredImpulse]]:
+    ) -> AsyncIterator[HistoryPage]:
         """Yield pages of the stored messages of connections, oldest first; two pages can contain the same message.
+
+        There is always a last page, which can be empty.
 
         A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
         a whole page has one timestamp, the following pages continue within this timestamp.
@@ -100,14 +114,18 @@ class History:
         Raises:
             WorkspaceError: any error of the engine.
         """
+        if not connection_lookups:
+            yield HistoryPage([], is_last=True)
+            return
         rows, skipped_rows = self._page_rows, 0
-        while connection_lookups:
+        while True:
             # To skip rows is expensive, because the engine sorts them again; so it is limited to one timestamp.
             end = min(since + _MICROSECOND, until) if skipped_rows else until
             page, is_complete, rows = await self._read_page(connection_lookups, since, end, rows, skipped_rows)
-            if page:
-                yield page
-            if is_complete and end == until:
+            is_last = is_complete and end == until
+            if page or is_last:
+                yield HistoryPage(page, is_last)
+            if is_last:
                 return
             if is_complete:
                 since, skipped_rows = end, 0
@@ -118,7 +136,7 @@ class History:
 
     async def _read_page(
         self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int
-    ) -> _ImpulsePage:
+    ) -> _QueriedPage:
         """Return a page of at most ``page_rows`` messages.
 
         The page is shorter if the engine rejects a larger result, or if fewer messages have ``MAX_PAGE_BYTES``. The
@@ -135,16 +153,16 @@ class History:
             else:
                 return self._limit_page(impulses, page_rows)
 
-    def _limit_page(self, impulses: list[StoredImpulse], page_rows: int) -> _ImpulsePage:
+    def _limit_page(self, impulses: list[StoredImpulse], page_rows: int) -> _QueriedPage:
         """Return the first messages of a result of at most ``page_rows`` messages, up to ``MAX_PAGE_BYTES``."""
         count = _count_impulses_of_page(impulses)
         if count < len(impulses):
-            return _ImpulsePage(impulses[:count], is_complete=False, next_rows=count)
+            return _QueriedPage(impulses[:count], is_complete=False, next_rows=count)
         if count < page_rows:
-            return _ImpulsePage(impulses, is_complete=True, next_rows=page_rows)
+            return _QueriedPage(impulses, is_complete=True, next_rows=page_rows)
         is_small = sum(len(impulse.text) for impulse in impulses) < MAX_PAGE_BYTES / 2
         next_rows = min(2 * page_rows, self._page_rows) if is_small else page_rows
-        return _ImpulsePage(impulses, is_complete=False, next_rows=next_rows)
+        return _QueriedPage(impulses, is_complete=False, next_rows=next_rows)
 
     async def _convert_engine_result(self, result: EngineResult) -> list[StoredImpulse]:
         impulses: list[StoredImpulse] = []

@@ -19,7 +19,7 @@ from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, ImpulseKey, StoredImpulse
+from shared.live_stream.history import History, HistoryPage, ImpulseKey, StoredImpulse
 from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
@@ -65,6 +65,15 @@ TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again wh
 SERVICE_IS_BUSY = "The service has too many replays at the moment; try again later."
 """Reason that a client receives if its stream is closed because its replay has waited too long for its turn."""
 
+MAX_PASSES = 20
+"""Number of times that a ``Replay`` reads the query table before it gives up, because the buffer overflows each time.
+
+A pass sends only messages that arrived since the pass before, so a replay of millions of messages needs few passes.
+"""
+
+LIVE_DATA_IS_FASTER = "Live messages arrive faster than the replay; select fewer connections, or try again later."
+"""Reason that a client receives if its stream is closed because of ``MAX_PASSES``."""
+
 type TakeTurn = Callable[[], AbstractAsyncContextManager[None]]
 """Function that returns a context manager, which waits for a turn of a replay and holds the turn."""
 
@@ -73,6 +82,10 @@ MESSAGES_PER_CHECK = 500
 
 _DIGEST_BYTES = 16
 _LOGGER = get_logger("live")
+
+
+class ReplayError(Exception):
+    """Replay that must end early; the text is the reason for its listener."""
 
 
 def create_replay_scheduler() -> FairScheduler:
@@ -121,7 +134,7 @@ class Replay:
     The query table is read after it contains all messages that arrived before the buffering. Later messages are in the
     buffer. A message in both is sent once; its connection and id identify it. The replay ends after the live stream has
     also processed the messages of the table, so that they are not sent a second time. If the buffer overflows, it is
-    emptied, and the table is read again from the oldest remembered message.
+    emptied, and the table is read again from the oldest remembered message. The replay fails after ``MAX_PASSES``.
 
     Args:
         history: reads the query table.
@@ -153,6 +166,7 @@ class Replay:
             since: earliest timestamp of the replayed messages.
 
         Raises:
+            ReplayError: the buffer overflows again and again; the stream still buffers live messages.
             WorkspaceError: any error of the query engine; the stream still buffers live messages.
         """
         seen = SentImpulses(REMEMBERED, self._memory)
@@ -165,31 +179,42 @@ class Replay:
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"
     ) -> None:
         replay_from = since
-        while True:
-            stream.start_buffering()
-            async for page in self._read_pages_in_turns(connection_lookups, replay_from):
-                new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
+        for _ in range(MAX_PASSES):
+            async for impulses in self._read_pages_in_turns(stream, connection_lookups, replay_from):
+                new_impulses = [each.text for each in impulses if seen.add_if_new(each.key, each.timestamp)]
                 if new_impulses and not await stream.try_send(new_impulses):
                     return
-            async with self._take_turn():
-                await self._progress.wait_for_live_stream()
             if not stream.has_overflowed():
-                break
+                await stream.send_buffered(seen.has_impulse)
+                return
             replay_from = max(since, seen.get_oldest_remembered_time(since))
-        await stream.send_buffered(seen.has_impulse)
+        raise ReplayError(LIVE_DATA_IS_FASTER)
 
     async def _read_pages_in_turns(
-        self, connection_lookups: Sequence[str], since: datetime
+        self, stream: Stream, connection_lookups: Sequence[str], since: datetime
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield pages of the stored messages, each read in a turn of its own, after the table has all earlier ones."""
-        async with self._take_turn():
-            await self._progress.wait_for_query_table()
-        pages = self._history.read_pages(connection_lookups, since)
-        while True:
+        """Yield the pages of :meth:`_read_pages`, each of which is read in a turn of its own."""
+        pages = self._read_pages(stream, connection_lookups, since)
+        is_last = False
+        while not is_last:
             async with self._take_turn():
-                page = await anext(pages, None)
-            if page is None:
-                return
+                impulses, is_last = await anext(pages)
+            yield impulses
+
+    async def _read_pages(
+        self, stream: Stream, connection_lookups: Sequence[str], since: datetime
+    ) -> AsyncIterator[HistoryPage]:
+        """Yield the stored messages, after the table has all messages that the stream's buffer does not contain.
+
+        A buffer that has overflowed is emptied only now, in the replay's turn, so that a long wait for the turn cannot
+        fill it again. After the last page was read, the live stream processes the messages that the table has.
+        """
+        if stream.has_overflowed():
+            stream.start_buffering()
+        await self._progress.wait_for_query_table()
+        async for page in self._history.read_pages(connection_lookups, since):
+            if page.is_last:
+                await self._progress.wait_for_live_stream()
             yield page
 
 
@@ -403,7 +428,7 @@ class CatchUp:
             OverflowError: the replay exceeds its maximum number of messages.
         """
         async for page in self._history.read_pages(connection_lookups, since, until):
-            for impulse in page:
+            for impulse in page.impulses:
                 if sent_impulses.add_if_new(impulse.key, impulse.timestamp):
                     if sent_impulses.count > self._max_impulses:
                         raise OverflowError

@@ -12,7 +12,14 @@ from local.host.live_stream import HubProgress, ReplayPrelude, load_or_create_ac
 from local.host.shutdown import ShutdownSignal
 from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, TOO_MANY_REPLAYS, TakeTurn
+from shared.live_stream.replay import (
+    CONCURRENT_REPLAYS,
+    LIVE_DATA_IS_FASTER,
+    MAX_REPLAYS_PER_PRINCIPAL,
+    TOO_MANY_REPLAYS,
+    ReplayError,
+    TakeTurn,
+)
 from shared.live_stream.service import Listener
 from shared.telemetry.models import IMPULSES_HUB, HubMessage
 from tests.emulators.web_pubsub.test_outbox import Pipe
@@ -88,4 +95,21 @@ async def test_replays_of_a_member_leave_room_for_replays_of_others(
     gate.set()
     await asyncio.gather(*tasks)
     assert len(started) == MAX_REPLAYS_PER_PRINCIPAL + 1
+    await hub.close()
+
+
+async def test_a_stream_whose_replay_must_end_early_is_closed_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If live messages arrive faster than the replay, the stream is closed with this reason."""
+
+    async def fail(*_: object) -> None:
+        raise ReplayError(LIVE_DATA_IS_FASTER)
+
+    monkeypatch.setattr(ReplayPrelude, "_replay_events", fail)
+    hub, stream = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72)), open_stream("ann")
+    replay = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))(stream, {"windowSec": ["60"]})
+    assert replay is not None
+    await replay
+    assert stream.close_reason == LIVE_DATA_IS_FASTER
     await hub.close()

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -12,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.live_stream.history import History
-from shared.live_stream.replay import Replay, ReplayMemory, SentImpulses, create_replay_scheduler
+from shared.live_stream.replay import (
+    LIVE_DATA_IS_FASTER,
+    MAX_PASSES,
+    Replay,
+    ReplayError,
+    ReplayMemory,
+    SentImpulses,
+    create_replay_scheduler,
+)
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -192,6 +201,45 @@ async def test_listeners_that_read_nothing_do_not_delay_the_replays_of_others() 
     assert [decode_impulse(text).message_id for text in simulation.heard] == ["m0"]
     gate.set()
     await asyncio.gather(*waiting)
+
+
+@pytest.mark.parametrize(("page_rows", "turns"), [(5, 1), (4, 2), (2, 4)])
+async def test_a_long_wait_for_a_turn_does_not_repeat_a_replay(page_rows: int, turns: int) -> None:
+    """Live messages that overflow the buffer before the replay's first turn are read once, with one turn for a page."""
+    simulation, taken = ReplaySimulation([(second, 0, 1) for second in range(4)]), list[int]()
+    simulation.open_stream()
+
+    @asynccontextmanager
+    async def take_late_turn() -> AsyncIterator[None]:
+        while simulation.script:
+            simulation.advance()
+        taken.append(len(simulation.heard))
+        yield
+
+    replay = Replay(History(simulation, page_rows), SimulationProgress(simulation), take_late_turn)
+    await replay.replay_to_stream(simulation, ["a"], START)
+    assert [decode_impulse(text).message_id for text in simulation.heard] == ["m0", "m1", "m2", "m3"]
+    assert len(taken) == turns
+
+
+async def test_a_replay_whose_buffer_always_overflows_fails_with_the_reason() -> None:
+    """A replay reads the table a limited number of times if its buffer overflows each time."""
+
+    class OverflowingStream(ReplaySimulation):
+        """Simulation whose live messages always overflow the buffer."""
+
+        passes = 0
+
+        def start_buffering(self) -> None:
+            """Count the passes; the buffer overflows at once."""
+            self.passes += 1
+            self.is_spilled = True
+
+    simulation = OverflowingStream([])
+    simulation.start_buffering()
+    with pytest.raises(ReplayError, match=f"^{LIVE_DATA_IS_FASTER}$"):
+        await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, ["a"], START)
+    assert simulation.passes == 1 + MAX_PASSES
 
 
 async def test_no_query_is_executed_without_selected_connections() -> None:

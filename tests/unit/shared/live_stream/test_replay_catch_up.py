@@ -15,7 +15,7 @@ from shared.catalog.models import Policies, TelemetryPolicy
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, StoredImpulse
+from shared.live_stream.history import History, HistoryPage, StoredImpulse
 from shared.live_stream.replay import (
     CONCURRENT_REPLAYS,
     LAG_SECONDS,
@@ -107,7 +107,7 @@ class Table(History):
 
     async def read_pages(
         self, connection_lookups: Sequence[str], since: datetime, until: datetime = OPENED
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncIterator[HistoryPage]:
         """Yield one page with the stored messages of a time range."""
         assert list(connection_lookups) == []
         if self.error:
@@ -115,7 +115,8 @@ class Table(History):
         self.asked.append((since, until))
         self.readers.add(acting_member.get())
         stored = [(name, at) for name, at, stored_at in self.rows if stored_at <= self.time.now]
-        yield [StoredImpulse(("a", name), at, name.encode()) for name, at in stored if since <= at < until]
+        impulses = [StoredImpulse(("a", name), at, name.encode()) for name, at in stored if since <= at < until]
+        yield HistoryPage(impulses, is_last=True)
 
     async def sleep(self, seconds: float) -> None:
         """Advance the clock."""

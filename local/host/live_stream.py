@@ -35,11 +35,11 @@ from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.replay import (
-    TOO_MANY_REPLAYS,
     IngestionProgress,
     Replay,
     ReplayError,
     ReplayMemory,
+    ReplayPlaces,
     TakeTurn,
     create_replay_scheduler,
 )
@@ -72,7 +72,7 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 class ReplayPrelude:
     """Callable that starts the replay of earlier telemetry events (impulses) if a new client requests a replay.
 
-    The replays of this host take turns, and no member can occupy all of them.
+    The replays of this host take turns, and no member can occupy all turns, or all places for replays.
 
     Args:
         progress: waits until the readers of the event hub have read all current events.
@@ -81,6 +81,7 @@ class ReplayPrelude:
     def __init__(self, progress: IngestionProgress) -> None:
         self._progress = progress
         self._scheduler = create_replay_scheduler()
+        self._places = ReplayPlaces()
         self._memory = ReplayMemory()
 
     def __call__(
@@ -103,11 +104,8 @@ class ReplayPrelude:
     ) -> None:
         """Replay events whenever it is the member's turn; close the connection with a reason if this fails."""
         member_id = Listener.from_user_id(connection.user_id or "").member_id
-        if not self._scheduler.has_room(member_id):
-            connection.close(BROKEN, TOO_MANY_REPLAYS)
-            return
         try:
-            with use_acting_member(member_id):
+            with self._places.occupy_place(member_id), use_acting_member(member_id):
                 await self._replay_events(connection, filters, since, partial(self._scheduler.occupy_slot, member_id))
         except ReplayError as error:
             connection.close(BROKEN, str(error))

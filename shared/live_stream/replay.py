@@ -7,9 +7,9 @@ the same id both times.
 
 import asyncio
 import math
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import blake2b
@@ -35,7 +35,7 @@ MIN_REMEMBERED = 10_000
 REMEMBERED_TOGETHER = 8 * REMEMBERED
 """Maximum number of messages that all replays of a host remember, besides ``MIN_REMEMBERED`` of each replay.
 
-A replay that waits for its listener needs memory for them, and any number of replays can wait.
+A replay that waits for its listener needs memory for them, and many replays can wait.
 """
 
 LAG_SECONDS = 15.0
@@ -57,13 +57,22 @@ turn while it reads and sends, because Web PubSub accepts messages at its own sp
 """
 
 MAX_REPLAYS_PER_PRINCIPAL = 32
-"""Maximum number of replays of a principal in one process that have a turn or wait for one."""
+"""Maximum number of replays of a principal in one process.
+
+A ``CatchUp`` counts while it has a turn or waits for one, a ``Replay`` until it ends.
+"""
+
+MAX_REPLAYS = 128
+"""Maximum number of ``Replay`` objects of one process that run or wait, also for their listeners.
+
+Each one can have a page and a buffer of live messages with 4 MiB each, together 1 GiB.
+"""
 
 TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again when one of them has ended."
 """Reason that a client receives if its stream is closed because of ``MAX_REPLAYS_PER_PRINCIPAL``."""
 
 SERVICE_IS_BUSY = "The service has too many replays at the moment; try again later."
-"""Reason that a client receives if its stream is closed because its replay has waited too long for its turn."""
+"""Reason that a client receives if its replay gets no place, or has waited too long for its turn."""
 
 MAX_PASSES = 20
 """Number of times that a ``Replay`` reads the query table before it gives up, because the buffer overflows each time.
@@ -216,6 +225,42 @@ class Replay:
             if page.is_last:
                 await self._progress.wait_for_live_stream()
             yield page
+
+
+class ReplayPlaces:
+    """Places for the replays of a process; a replay occupies one until it ends, also while it waits for its listener.
+
+    A principal gets a place only if more places are free than it occupies, so a few principals cannot occupy all.
+
+    Args:
+        places: number of places.
+        per_principal: maximum number of places of one principal.
+    """
+
+    def __init__(self, places: int = MAX_REPLAYS, per_principal: int = MAX_REPLAYS_PER_PRINCIPAL) -> None:
+        self._places = places
+        self._per_principal = per_principal
+        self._occupied: Counter[str] = Counter()
+
+    @contextmanager
+    def occupy_place(self, principal_id: str) -> Iterator[None]:
+        """Context manager: occupy a place while the block runs.
+
+        Raises:
+            ReplayError: the principal has too many replays, or all principals together.
+        """
+        occupied = self._occupied[principal_id]
+        if occupied >= self._per_principal:
+            raise ReplayError(TOO_MANY_REPLAYS)
+        if self._places - self._occupied.total() <= occupied:
+            raise ReplayError(SERVICE_IS_BUSY)
+        self._occupied[principal_id] += 1
+        try:
+            yield
+        finally:
+            self._occupied[principal_id] -= 1
+            if not self._occupied[principal_id]:
+                del self._occupied[principal_id]
 
 
 class ReplayMemory:

@@ -113,3 +113,25 @@ async def test_a_stream_whose_replay_must_end_early_is_closed_with_the_reason(
     await replay
     assert stream.close_reason == LIVE_DATA_IS_FASTER
     await hub.close()
+
+
+async def test_a_replay_that_waits_for_its_client_counts_as_a_replay_of_its_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay without a turn counts until it ends, so that the memory of waiting replays is limited."""
+    gate = asyncio.Event()
+
+    async def wait_for_client(*_: object) -> None:
+        await gate.wait()
+
+    monkeypatch.setattr(ReplayPrelude, "_replay_events", wait_for_client)
+    hub = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72))
+    prelude = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))
+    streams = [open_stream("many", number) for number in range(MAX_REPLAYS_PER_PRINCIPAL + 1)]
+    replays = [prelude(stream, {"windowSec": ["60"]}) for stream in streams]
+    tasks = [asyncio.create_task(replay) for replay in replays if replay is not None]
+    await asyncio.sleep(0)
+    assert [stream.id for stream in streams if stream.close_reason] == [f"many{MAX_REPLAYS_PER_PRINCIPAL}"]
+    gate.set()
+    await asyncio.gather(*tasks)
+    await hub.close()

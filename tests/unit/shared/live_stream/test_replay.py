@@ -4,7 +4,7 @@ import asyncio
 import re
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -16,9 +16,13 @@ from shared.live_stream.history import History
 from shared.live_stream.replay import (
     LIVE_DATA_IS_FASTER,
     MAX_PASSES,
+    MAX_REPLAYS,
+    SERVICE_IS_BUSY,
+    TOO_MANY_REPLAYS,
     Replay,
     ReplayError,
     ReplayMemory,
+    ReplayPlaces,
     SentImpulses,
     create_replay_scheduler,
 )
@@ -240,6 +244,37 @@ async def test_a_replay_whose_buffer_always_overflows_fails_with_the_reason() ->
     with pytest.raises(ReplayError, match=f"^{LIVE_DATA_IS_FASTER}$"):
         await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, ["a"], START)
     assert simulation.passes == 1 + MAX_PASSES
+
+
+def test_each_replay_occupies_a_place_until_it_ends() -> None:
+    """The replays of a principal and of all principals are limited, and some principals leave places to others."""
+    places = ReplayPlaces(8, per_principal=3)
+    with ExitStack() as replays:
+        for _ in range(3):
+            replays.enter_context(places.occupy_place("a"))
+        with pytest.raises(ReplayError, match=f"^{TOO_MANY_REPLAYS}$"), places.occupy_place("a"):
+            pass
+        for principal in ("b", "b", "b", "c"):
+            replays.enter_context(places.occupy_place(principal))
+        with pytest.raises(ReplayError, match=f"^{SERVICE_IS_BUSY}$"), places.occupy_place("c"):
+            pass
+        replays.enter_context(places.occupy_place("d"))
+        with pytest.raises(ReplayError, match=f"^{SERVICE_IS_BUSY}$"), places.occupy_place("e"):
+            pass
+    with places.occupy_place("a"):
+        pass
+
+
+def test_the_streams_of_four_principals_leave_places_to_others() -> None:
+    """Four principals that occupy as many places of a process as they can leave places to the next principals."""
+    places = ReplayPlaces()
+    with ExitStack() as replays:
+        for principal in "abcd":
+            with suppress(ReplayError):
+                for _ in range(MAX_REPLAYS):
+                    replays.enter_context(places.occupy_place(principal))
+        for principal in "efgh":
+            replays.enter_context(places.occupy_place(principal))
 
 
 async def test_no_query_is_executed_without_selected_connections() -> None:

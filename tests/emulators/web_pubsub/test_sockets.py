@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES
+from emulators.web_pubsub.asgi import Message, Receive, Send
+from emulators.web_pubsub.sockets import EXTENSION, MAX_MESSAGE_BYTES
 from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo_messages
 from tests.emulators.web_pubsub.serving import run_server
@@ -154,6 +155,23 @@ def test_websocket_fragments_become_one_message(text: str, split_positions: Sequ
             assert pongs == [b"p%d" % index for index in range(len(parts))] * has_pings
 
     asyncio.run(run())
+
+
+async def test_a_client_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection of a client that answers no ping ends, also while data waits that the client does not read."""
+    monkeypatch.setattr("local.http_server.server.PING_SECONDS", 0.01)
+    monkeypatch.setattr("emulators.web_pubsub.sockets._END_SECONDS", 0)
+    ended = asyncio.Event()
+
+    async def send_much(scope: Message, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        scope["extensions"][EXTENSION].write(bytes(32 * 1024 * 1024))
+        assert (await receive())["type"] == "websocket.disconnect"
+        ended.set()
+
+    async with run_server(Server(send_much, 1, web_sockets=True)) as port, connect_peer(port), asyncio.timeout(10):
+        await ended.wait()
 
 
 async def test_websocket_pings_get_pongs(port: int) -> None:

@@ -307,6 +307,16 @@ def test_replays_share_the_memory_for_sent_messages(monkeypatch: pytest.MonkeyPa
     assert (list_remembered(second), memory.remembered) == ([2, 3, 4], 3)
 
 
+def test_late_messages_do_not_let_a_full_memory_forget_messages_that_are_read_again() -> None:
+    """If the table is read again, and contains a late message, only this message is sent."""
+    sent = SentImpulses(10)
+    for second in range(20):
+        assert sent.add_if_new(("a", str(second)), START + timedelta(seconds=second))
+    assert sent.get_oldest_remembered_time(START) == START + timedelta(seconds=10)
+    rows = [*range(10, 15), "late", *range(15, 20)]
+    assert [name for name in rows if sent.add_if_new(("a", str(name)), START + timedelta(seconds=14))] == ["late"]
+
+
 async def test_a_replay_that_has_ended_remembers_nothing() -> None:
     """A replay frees its part of the memory when it ends."""
     memory, simulation = ReplayMemory(), ReplaySimulation([(0, 1, 1)])

@@ -93,9 +93,8 @@ class FrameSocket(WebSocketsSansIOProtocol):
 
     def keepalive_timeout(self) -> None:
         """Close the connection of a client that has not answered a ping; abort it if the client does not read."""
-        super().keepalive_timeout()
-        # The transport closes only after it has sent its data, which a client that does not read prevents forever.
-        self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
+        self.stop_keepalive()
+        self.close_with_code(CloseCode.INTERNAL_ERROR, f"The client answered no ping for {PING_SECONDS:g} seconds.")
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send an ASGI message of the application; the last message of a rejection completes the handshake."""

@@ -174,6 +174,15 @@ async def test_a_client_that_reads_nothing_is_disconnected(monkeypatch: pytest.M
         await ended.wait()
 
 
+async def test_a_client_that_answers_no_ping_receives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection of a client that answers no ping is closed with code 1011 and a sentence as the reason."""
+    monkeypatch.setattr("local.http_server.server.PING_SECONDS", 0.01)
+    async with serve_echo() as port, connect_peer(port) as peer:
+        assert (await peer.receive_frame()).opcode == PING
+        reason = b"The client answered no ping for 60 seconds."
+        assert await peer.receive_frame() == Frame(CLOSE, (1011).to_bytes(2) + reason, masked=False)
+
+
 async def test_websocket_pings_get_pongs(port: int) -> None:
     """A ping gets a pong with the same data; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
     async with connect_peer(port) as peer:

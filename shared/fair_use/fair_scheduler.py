@@ -16,8 +16,8 @@ class FairScheduler:
 
     Args:
         slots: number of tasks that run concurrently.
-        slots_per_principal: maximum number of running and waiting tasks of one principal. The caller must check it
-            with :meth:`has_room` before each task; :meth:`occupy_slot` does not check it.
+        slots_per_principal: maximum number of running and waiting tasks of one principal. :meth:`occupy_slot` does not
+            check it; the caller must limit the tasks, for example with :meth:`has_room`.
         leaves_slots_free: True for long tasks: a principal gets a slot only if more slots are free than it occupies, so
             a single principal gets half of the slots, and the next one half of the rest.
     """

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import orjson
@@ -143,8 +143,11 @@ class ClientConnection:
                 return
         self._held = None
 
-    async def try_send_all_when_drained(self, payloads: Sequence[Payload]) -> bool:
+    async def try_send_all_when_drained(self, payloads: Iterable[Payload]) -> bool:
         """Send messages in batches; each batch is sent after the socket has accepted the previous batch.
+
+        Args:
+            payloads: messages; an iterator is read one batch at a time.
 
         Returns:
             True if the client is still connected.

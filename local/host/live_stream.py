@@ -132,7 +132,8 @@ class _ClientStream:
 
     async def try_send(self, texts: Sequence[bytes]) -> bool:
         """Send replayed events as fast as the client accepts them; return whether the client is still connected."""
-        return await self._connection.try_send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
+        # A payload stores its frame, so payloads are created only when the client accepts them, to save memory.
+        return await self._connection.try_send_all_when_drained(Payload(text, DataType.TEXT) for text in texts)
 
     async def send_buffered(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Send the buffered live events that the replay did not contain.

@@ -65,7 +65,8 @@ A ``CatchUp`` counts while it has a turn or waits for one, a ``Replay`` until it
 MAX_REPLAYS = 128
 """Maximum number of ``Replay`` objects of one process that run or wait, also for their listeners.
 
-Each one can have a page and a buffer of live messages with 4 MiB each, together 1 GiB.
+Each one can have a page and a buffer of live messages with texts of 4 MiB each, together 1 GiB. The objects that
+contain the texts need up to a quarter more.
 """
 
 TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again when one of them has ended."

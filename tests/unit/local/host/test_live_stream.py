@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from emulators.web_pubsub.connection import ClientConnection
+from emulators.web_pubsub.payloads import DataType, Payload
 from local.host.hub_access import HubAccess
-from local.host.live_stream import HubProgress, ReplayPrelude, load_or_create_access_key
+from local.host.live_stream import HubProgress, ReplayPrelude, _ClientStream, load_or_create_access_key
 from local.host.shutdown import ShutdownSignal
 from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
@@ -96,6 +97,25 @@ async def test_replays_of_a_member_leave_room_for_replays_of_others(
     await asyncio.gather(*tasks)
     assert len(started) == MAX_REPLAYS_PER_PRINCIPAL + 1
     await hub.close()
+
+
+async def test_a_replay_creates_few_messages_for_a_client_that_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay that waits for its client has created the frames of one batch at most, to save memory."""
+    created, pipe = list[bytes](), Pipe()
+
+    def create_payload(text: bytes, data_type: DataType) -> Payload:
+        created.append(text)
+        return Payload(text, data_type)
+
+    monkeypatch.setattr("local.host.live_stream.Payload", create_payload)
+    pipe.set_room(room=False)
+    stream = _ClientStream(ClientConnection("c", pipe, user_id=None, subprotocol=None, roles=()))
+    sending = asyncio.create_task(stream.try_send([b"x"] * 2_000))
+    await asyncio.sleep(0)
+    assert len(created) <= 500
+    pipe.set_room(room=True)
+    assert await sending
+    assert len(created) == 2_000
 
 
 async def test_a_stream_whose_replay_must_end_early_is_closed_with_the_reason(

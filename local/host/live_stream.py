@@ -118,7 +118,7 @@ class ReplayPrelude:
         wired = services()
         connections = filters.select_connection_lookups(await wired.catalog.get_current_catalog())
         history = History(wired.queries.engine, runtime=wired.runtime)
-        replay = Replay(history, self._progress, take_turn, memory=self._memory)
+        replay = Replay(history, self._progress, take_turn, memory=self._memory, runtime=wired.runtime)
         await replay.replay_to_stream(_ClientStream(connection), connections, since)
 
 

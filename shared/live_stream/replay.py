@@ -19,7 +19,7 @@ from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, HistoryPage, ImpulseKey, StoredImpulse
+from shared.live_stream.history import History, HistoryPage, ImpulseKey
 from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
@@ -74,6 +74,12 @@ TOO_MANY_REPLAYS = "Too many replays of this principal run or wait; try again wh
 
 SERVICE_IS_BUSY = "The service has too many replays at the moment; try again later."
 """Reason that a client receives if its replay gets no place, or has waited too long for its turn."""
+
+REPEATS_SECONDS = 5.0
+"""Seconds after which a turn in which a ``Replay`` read only repeats ends; with the next page the next turn begins.
+
+A pass that reads the table again begins with up to ``REMEMBERED`` repeats, so a turn for each page would make it slow.
+"""
 
 MAX_PASSES = 20
 """Number of times that a ``Replay`` reads the query table before it gives up, because the buffer overflows each time.
@@ -152,6 +158,7 @@ class Replay:
         take_turn: waits for a turn. The replay holds a turn while it reads, and none while it waits for its listener,
             so that slow listeners do not delay other replays.
         memory: memory of all replays of the process for sent messages; None for a memory of this replay alone.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -161,11 +168,13 @@ class Replay:
         take_turn: TakeTurn = nullcontext,
         *,
         memory: "ReplayMemory | None" = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._history = history
         self._progress = progress
         self._take_turn = take_turn
         self._memory = memory or ReplayMemory()
+        self._runtime = runtime
 
     async def replay_to_stream(self, stream: Stream, connection_lookups: Sequence[str], since: datetime) -> None:
         """Send earlier messages to a stream that buffers live messages, then send the buffered messages.
@@ -190,9 +199,8 @@ class Replay:
     ) -> None:
         replay_from = since
         for _ in range(MAX_PASSES):
-            async for impulses in self._read_pages_in_turns(stream, connection_lookups, replay_from):
-                new_impulses = [each.text for each in impulses if seen.add_if_new(each.key, each.timestamp)]
-                if new_impulses and not await stream.try_send(new_impulses):
+            async for new_impulses in self._read_new_impulses_in_turns(stream, connection_lookups, replay_from, seen):
+                if not await stream.try_send(new_impulses):
                     return
             if not stream.has_overflowed():
                 await stream.send_buffered(seen.has_impulse)
@@ -200,16 +208,26 @@ class Replay:
             replay_from = max(since, seen.get_oldest_remembered_time(since))
         raise ReplayError(LIVE_DATA_IS_FASTER)
 
-    async def _read_pages_in_turns(
-        self, stream: Stream, connection_lookups: Sequence[str], since: datetime
-    ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield the pages of :meth:`_read_pages`, each of which is read in a turn of its own."""
+    async def _read_new_impulses_in_turns(
+        self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"
+    ) -> AsyncIterator[list[bytes]]:
+        """Yield the texts of the new messages of each page of :meth:`_read_pages`, and remember them as sent.
+
+        A turn ends after a page with new messages, or ``REPEATS_SECONDS`` after its start.
+        """
         pages = self._read_pages(stream, connection_lookups, since)
         is_last = False
         while not is_last:
+            new_impulses: list[bytes] = []
             async with self._take_turn():
-                impulses, is_last = await anext(pages)
-            yield impulses
+                turn_ends_at = self._runtime.monotonic() + REPEATS_SECONDS
+                while not (new_impulses or is_last):
+                    impulses, is_last = await anext(pages)
+                    new_impulses = [each.text for each in impulses if seen.add_if_new(each.key, each.timestamp)]
+                    if self._runtime.monotonic() >= turn_ends_at:
+                        break
+            if new_impulses:
+                yield new_impulses
 
     async def _read_pages(
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime

@@ -1,6 +1,7 @@
 """Tests of replays: each impulse is received once, for any order of arrival."""
 
 import asyncio
+import itertools
 import re
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,6 +18,7 @@ from shared.live_stream.replay import (
     LIVE_DATA_IS_FASTER,
     MAX_PASSES,
     MAX_REPLAYS,
+    REPEATS_SECONDS,
     SERVICE_IS_BUSY,
     TOO_MANY_REPLAYS,
     Replay,
@@ -26,6 +28,7 @@ from shared.live_stream.replay import (
     SentImpulses,
     create_replay_scheduler,
 )
+from shared.runtime import Runtime
 from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -224,6 +227,38 @@ async def test_a_long_wait_for_a_turn_does_not_repeat_a_replay(page_rows: int, t
     await replay.replay_to_stream(simulation, ["a"], START)
     assert [decode_impulse(text).message_id for text in simulation.heard] == ["m0", "m1", "m2", "m3"]
     assert len(taken) == turns
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0.0, 4 + 1 + 1), (REPEATS_SECONDS, 4 + 4 + 4)])
+async def test_pages_with_only_repeats_share_a_turn(seconds: float, turns: int) -> None:
+    """Passes after overflows read pages of repeats in one turn, which ends after some seconds."""
+
+    class TwiceOverflowingStream(ReplaySimulation):
+        """Simulation whose live messages overflow the buffer during the first two passes."""
+
+        passes = 0
+
+        def start_buffering(self) -> None:
+            """Count the passes; the buffer overflows at once before the third pass."""
+            super().start_buffering()
+            self.passes += 1
+            self.is_spilled = self.passes < 4
+
+    simulation, taken = TwiceOverflowingStream([(second, 1, 1) for second in range(4)]), list[int]()
+    while simulation.script:
+        simulation.advance()
+    simulation.open_stream()
+
+    @asynccontextmanager
+    async def take_turn() -> AsyncIterator[None]:
+        taken.append(len(simulation.heard))
+        yield
+
+    runtime = Runtime(monotonic=partial(next, itertools.count(step=seconds)))
+    replay = Replay(History(simulation, 2), SimulationProgress(simulation), take_turn, runtime=runtime)
+    await replay.replay_to_stream(simulation, ["a"], START)
+    assert [decode_impulse(text).message_id for text in simulation.heard] == ["m0", "m1", "m2", "m3"]
+    assert (len(taken), simulation.passes) == (turns, 4)
 
 
 async def test_a_replay_whose_buffer_always_overflows_fails_with_the_reason() -> None:

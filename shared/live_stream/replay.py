@@ -81,14 +81,18 @@ REPEATS_SECONDS = 5.0
 A pass that reads the table again begins with up to ``REMEMBERED`` repeats, so a turn for each page would make it slow.
 """
 
-MAX_PASSES = 20
-"""Number of times that a ``Replay`` reads the query table before it gives up, because the buffer overflows each time.
+MAX_PASSES_WITHOUT_PROGRESS = 20
+"""Number of passes without progress after which a ``Replay`` gives up; a pass reads the query table to its end.
 
-A pass sends only messages that arrived since the pass before, so a replay of millions of messages needs few passes.
+A further pass follows if the buffer overflowed. It reads the remembered messages again, and sends those that arrived
+since the pass before. A pass makes progress if it sends fewer messages than the pass before: the replay catches up.
 """
 
-LIVE_DATA_IS_FASTER = "Live messages arrive faster than the replay; select fewer connections, or try again later."
-"""Reason that a client receives if its stream is closed because of ``MAX_PASSES``."""
+NOT_CAUGHT_UP = "The replay did not catch up with the live messages; select fewer connections, or try again later."
+"""Reason that a client receives if its stream is closed because of ``MAX_PASSES_WITHOUT_PROGRESS``.
+
+Live messages can arrive too fast, the client can read too slowly, or other replays can have too many turns.
+"""
 
 type TakeTurn = Callable[[], AbstractAsyncContextManager[None]]
 """Function that returns a context manager, which waits for a turn of a replay and holds the turn."""
@@ -150,7 +154,8 @@ class Replay:
     The query table is read after it contains all messages that arrived before the buffering. Later messages are in the
     buffer. A message in both is sent once; its connection and id identify it. The replay ends after the live stream has
     also processed the messages of the table, so that they are not sent a second time. If the buffer overflows, it is
-    emptied, and the table is read again from the oldest remembered message. The replay fails after ``MAX_PASSES``.
+    emptied, and the table is read again from the oldest remembered message. The replay fails after
+    ``MAX_PASSES_WITHOUT_PROGRESS``.
 
     Args:
         history: reads the query table.
@@ -198,7 +203,9 @@ class Replay:
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"
     ) -> None:
         replay_from = since
-        for _ in range(MAX_PASSES):
+        sent_before = passes_without_progress = 0
+        while passes_without_progress < MAX_PASSES_WITHOUT_PROGRESS:
+            count_before = seen.count
             async for new_impulses in self._read_new_impulses_in_turns(stream, connection_lookups, replay_from, seen):
                 if not await stream.try_send(new_impulses):
                     return
@@ -206,7 +213,11 @@ class Replay:
                 await stream.send_buffered(seen.has_impulse)
                 return
             replay_from = max(since, seen.get_oldest_remembered_time(since))
-        raise ReplayError(LIVE_DATA_IS_FASTER)
+            sent = seen.count - count_before
+            if sent >= sent_before:
+                passes_without_progress += 1
+            sent_before = sent
+        raise ReplayError(NOT_CAUGHT_UP)
 
     async def _read_new_impulses_in_turns(
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"

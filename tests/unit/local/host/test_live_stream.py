@@ -15,8 +15,8 @@ from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.live_stream.replay import (
     CONCURRENT_REPLAYS,
-    LIVE_DATA_IS_FASTER,
     MAX_REPLAYS_PER_PRINCIPAL,
+    NOT_CAUGHT_UP,
     TOO_MANY_REPLAYS,
     ReplayError,
     TakeTurn,
@@ -121,17 +121,17 @@ async def test_a_replay_creates_few_messages_for_a_client_that_reads_nothing(mon
 async def test_a_stream_whose_replay_must_end_early_is_closed_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If live messages arrive faster than the replay, the stream is closed with this reason."""
+    """If a replay does not catch up with the live messages, the stream is closed with this reason."""
 
     async def fail(*_: object) -> None:
-        raise ReplayError(LIVE_DATA_IS_FASTER)
+        raise ReplayError(NOT_CAUGHT_UP)
 
     monkeypatch.setattr(ReplayPrelude, "_replay_events", fail)
     hub, stream = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72)), open_stream("ann")
     replay = ReplayPrelude(HubProgress(hub, ShutdownSignal(), runs_engine=False))(stream, {"windowSec": ["60"]})
     assert replay is not None
     await replay
-    assert stream.close_reason == LIVE_DATA_IS_FASTER
+    assert stream.close_reason == NOT_CAUGHT_UP
     await hub.close()
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from shared.live_stream.history import History
 from shared.live_stream.replay import (
-    LIVE_DATA_IS_FASTER,
-    MAX_PASSES,
+    MAX_PASSES_WITHOUT_PROGRESS,
     MAX_REPLAYS,
+    NOT_CAUGHT_UP,
     REPEATS_SECONDS,
     SERVICE_IS_BUSY,
     TOO_MANY_REPLAYS,
@@ -276,9 +276,36 @@ async def test_a_replay_whose_buffer_always_overflows_fails_with_the_reason() ->
 
     simulation = OverflowingStream([])
     simulation.start_buffering()
-    with pytest.raises(ReplayError, match=f"^{LIVE_DATA_IS_FASTER}$"):
+    with pytest.raises(ReplayError, match=f"^{NOT_CAUGHT_UP}$"):
         await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, ["a"], START)
-    assert simulation.passes == 1 + MAX_PASSES
+    assert simulation.passes == 1 + MAX_PASSES_WITHOUT_PROGRESS
+
+
+async def test_a_replay_that_catches_up_slowly_continues() -> None:
+    """Passes that send fewer messages than the pass before do not count towards the limit of passes."""
+    passes = MAX_PASSES_WITHOUT_PROGRESS + 5
+
+    class CatchingUpStream(ReplaySimulation):
+        """Simulation with fewer live messages before each pass, which overflow the buffer until the last pass."""
+
+        passes = 0
+
+        def start_buffering(self) -> None:
+            """Add live messages, which the buffer has dropped."""
+            super().start_buffering()
+            self.script = [(self.passes, 1, 1)] * (passes - self.passes)
+            while self.script:
+                self.advance()
+            self.passes += 1
+            self.is_spilled = self.passes <= passes
+
+    simulation = CatchingUpStream([])
+    simulation.open_stream()
+    await Replay(History(simulation), SimulationProgress(simulation)).replay_to_stream(simulation, ["a"], START)
+    assert simulation.passes == 1 + passes
+    assert sorted(decode_impulse(text).message_id for text in simulation.heard) == sorted(
+        each.message_id for each in simulation.hub
+    )
 
 
 def test_each_replay_occupies_a_place_until_it_ends() -> None:

@@ -76,7 +76,7 @@ SERVICE_IS_BUSY = "The service has too many replays at the moment; try again lat
 """Reason that a client receives if its replay gets no place, or has waited too long for its turn."""
 
 REPEATS_SECONDS = 5.0
-"""Seconds after which a turn in which a ``Replay`` read only repeats ends; with the next page the next turn begins.
+"""Seconds after which a turn of a ``Replay`` begins no further page, although it has read only repeats.
 
 A pass that reads the table again begins with up to ``REMEMBERED`` repeats, so a turn for each page would make it slow.
 """

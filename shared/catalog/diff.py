@@ -85,7 +85,7 @@ class CatalogPlan:
 
     @property
     def retained_query_lookups(self) -> set[str]:
-        """Lookups (ids in URLs) of the warm queries that stay unchanged."""
+        """Lookups of the warm queries in `retained`, which the workspace has after the plan."""
         return {item.key for item in self.retained if item.kind == ItemKind.WARM_QUERY}
 
 

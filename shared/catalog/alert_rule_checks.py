@@ -93,7 +93,8 @@ def iterate_parameter_and_time_range_errors(
         is_query_readable: whether the caller may read the query; if not, the errors contain nothing of its text, and
             only the parameter names that the rule has.
     """
-    yield from _iterate_parameter_errors(rule, query, is_query_readable=is_query_readable)
+    # Hidden parameters of the query give equal errors.
+    yield from dict.fromkeys(_iterate_parameter_errors(rule, query, is_query_readable=is_query_readable))
     try:
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)

@@ -74,7 +74,10 @@ def test_the_number_of_unknown_parameters_is_an_error_of_the_parameters() -> Non
 
 
 def test_errors_for_callers_who_may_not_read_queries_name_no_parameters() -> None:
-    """If the caller may not read queries, errors contain only parameter names of the rule, and nothing of the text."""
+    """If the caller may not read queries, errors contain only parameter names of the rule, and nothing of the text.
+
+    Several missing parameters are one error.
+    """
     time_range = ("every: PT1M", "every: PT1M\n    timeRange: PT5M")
     misspelt = load(("{since: ", "{sinc: "), time_range, ("kql: Telemetry | count", 'kql: table("Telemetry") | count'))
     uses = list_new_query_uses(misspelt, EMPTY, plan_document(misspelt, EMPTY).plan.changes)
@@ -85,6 +88,11 @@ def test_errors_for_callers_who_may_not_read_queries_name_no_parameters() -> Non
     ]
     hint = "is not a parameter of this query; did you mean `parameters.since`?"
     assert hint in [message for _, message in iterate_query_use_errors(uses)]
+    [rule], [query, _] = misspelt.alert_rules, misspelt.warm_queries
+    hidden = query.parameters[1]
+    query = query.model_copy(update={"parameters": (hidden, hidden.model_copy(update={"name": "until"}))})
+    errors = [path for path, _ in iterate_parameter_and_time_range_errors(rule, query, is_query_readable=False)]
+    assert errors == [("parameters", "sinc"), ("parameters",), ("timeRange",)]
 
 
 def test_a_query_that_need_not_exist_is_not_checked() -> None:

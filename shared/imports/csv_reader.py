@@ -56,6 +56,11 @@ class CsvReader:
         """Names of the file's columns."""
         return self._columns
 
+    @property
+    def end_position(self) -> int:
+        """Size of the file in bytes."""
+        return self._source.size
+
     def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
 

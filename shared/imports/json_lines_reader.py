@@ -35,6 +35,11 @@ class JsonLinesReader:
         """Names of the properties in the objects that calls of :meth:`read_step` with ``max_rows`` have read so far."""
         return list(self._columns)
 
+    @property
+    def end_position(self) -> int:
+        """Size of the file in bytes."""
+        return self._source.size
+
     def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the lines of one step (a part of the file) to messages; return None at the end of the file.
 
@@ -51,11 +56,14 @@ class JsonLinesReader:
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw, is_last=is_last)
         end = len(text) if is_last else text.rfind(b"\n") + 1
-        next_position = start + (len(raw) if is_last else self._encoding.count_file_bytes(text[:end]))
         collector = RowCollector(first_row_number - 1)
-        for line in islice(_iterate_lines(text[:end]), max_rows):
+        lines = _iterate_lines_and_ends(text[:end])
+        line_end = 0
+        for line, line_end in islice(lines, max_rows):
             collector.number += 1
             self._convert_line(line, collector, collect_columns=max_rows is not None)
+        used = end if next(lines, None) is None else line_end
+        next_position = start + (len(raw) if is_last and used == end else self._encoding.count_file_bytes(text[:used]))
         rows = collector.number - first_row_number + 1
         if not is_last and (not end or len(text) - end > MAX_ROW_BYTES) and (max_rows is None or rows < max_rows):
             rows += 1
@@ -87,8 +95,11 @@ def _parse_json_object(line: bytes) -> dict[str, object]:
     return value
 
 
-def _iterate_lines(text: bytes) -> Iterator[bytes]:
-    """Yield the lines of a text without surrounding space, unless they are too long; empty lines are skipped."""
+def _iterate_lines_and_ends(text: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines of a text without surrounding space, unless they are too long, with the positions of their ends.
+
+    Empty lines are skipped.
+    """
     start = 0
     while start < len(text):
         end = text.find(b"\n", start)
@@ -96,6 +107,6 @@ def _iterate_lines(text: bytes) -> Iterator[bytes]:
         line = text[start:end]
         if len(line) <= MAX_ROW_BYTES:
             line = line.strip(b" \t\r")
-        if line:
-            yield line
         start = end + 1
+        if line:
+            yield line, start

@@ -77,6 +77,11 @@ class ParquetReader:
         """Names of the file's columns."""
         return self._columns
 
+    @property
+    def end_position(self) -> int:
+        """Number of rows of the file."""
+        return int(self._file.metadata.num_rows)
+
     def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
 

@@ -125,12 +125,14 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
         step = reader.read_step(0, 1, MAX_ROWS)
     except FileRejectedError as error:
         return Preview(reader.columns, problems=[(None, str(error))])
-    is_text_left = step is not None and request.format is not ImportFormat.PARQUET and step.next_position < source.size
-    if step is None or not (step.rows or is_text_left):
+    has_more = step is not None and step.next_position < reader.end_position
+    if step is None or not (step.rows or has_more):
         return Preview(reader.columns, problems=[(None, "The file has no rows.")])
     messages = [_message_to_json(each, mapper.connection) for each in step.messages.slice(0, MAX_MESSAGES).to_pylist()]
     problems: list[tuple[int | None, str]] = [(each.number, each.reason) for each in step.rejected]
-    if (is_text_left or step.rows >= MAX_ROWS) and len(messages) < MAX_MESSAGES:
+    # Only text has a limit of bytes that this problem states.
+    is_limited = step.rows >= MAX_ROWS or request.format is not ImportFormat.PARQUET
+    if has_more and is_limited and len(messages) < MAX_MESSAGES:
         limit = f"{MAX_ROWS} rows" if step.rows >= MAX_ROWS else f"{HEAD_BYTES:,} bytes"
         end = f"The preview ends after row {step.rows}, because it reads at most {limit}."
         # Clients that show only some of the problems show the first ones.

@@ -122,6 +122,11 @@ class StepReader(Protocol):
         """Names of the file's columns; for NDJSON, names of the properties in the rows read with ``max_rows``."""
         ...
 
+    @property
+    def end_position(self) -> int:
+        """Position of the end of the file; the ``next_position`` of the last step is at most this."""
+        ...
+
     def read_step(self, position: int, first_row_number: int, max_rows: int | None = None) -> StepRows | None:
         """Read the step that starts at a position, and convert its rows; return None at the end of the file.
 

@@ -1,9 +1,12 @@
 """Tests of previews of uploaded files."""
 
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
@@ -27,10 +30,12 @@ async def build_preview(
     lookup: str = "pump",
     mapping: ImportMapping | None = None,
     form: ImportFormat = ImportFormat.CSV,
+    content: bytes | None = None,
 ) -> dict[str, Any]:
-    """Return the preview of a file with the given header and rows."""
+    """Return the preview of a file with the given header and rows, or with the given content."""
     blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
-    await blobs.create_if_missing(build_upload_blob_name("a1"), "\n".join((header, *rows)).encode())
+    uploaded = "\n".join((header, *rows)).encode() if content is None else content
+    await blobs.create_if_missing(build_upload_blob_name("a1"), uploaded)
     request = ImportRequest(
         format=form, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
     )
@@ -87,6 +92,24 @@ async def test_the_first_of_many_problems_says_where_the_preview_ends(
     assert len(problems) == MAX_PROBLEMS
     assert end in problems[0]["message"]
     assert [each["row"] for each in problems].count(None) == (rows > MAX_PROBLEMS + 1)
+
+
+@pytest.mark.parametrize("form", list(ImportFormat))
+@pytest.mark.parametrize("more_rows", [0, 1])
+async def test_a_preview_of_all_rows_does_not_say_that_it_ends(
+    tmp_path: Path, form: ImportFormat, more_rows: int
+) -> None:
+    """A preview says where it ends only if the file has more rows than it reads."""
+    rows = MAX_ROWS + more_rows
+    parquet = BytesIO()
+    pq.write_table(pa.table({"time": ["yesterday"] * rows, "x": [2] * rows}), parquet)
+    content = {
+        ImportFormat.CSV: f"time,x\n{f'{BAD}\n' * rows}".encode(),
+        ImportFormat.NDJSON: b'{"time":"yesterday"}\n' * rows,
+        ImportFormat.PARQUET: parquet.getvalue(),
+    }[form]
+    problems = (await build_preview(tmp_path, form=form, content=content))["problems"]
+    assert [each["row"] for each in problems].count(None) == more_rows
 
 
 @pytest.mark.parametrize("form", [ImportFormat.CSV, ImportFormat.NDJSON])

@@ -58,11 +58,13 @@ class JsonLinesReader:
         end = len(text) if is_last else text.rfind(b"\n") + 1
         collector = RowCollector(first_row_number - 1)
         lines = _iterate_lines_and_ends(text[:end])
-        line_end = 0
+        used = 0
         for line, line_end in islice(lines, max_rows):
             collector.number += 1
             self._convert_line(line, collector, collect_columns=max_rows is not None)
-        used = end if next(lines, None) is None else line_end
+            used = line_end
+        if next(lines, None) is None:
+            used = end
         next_position = start + (len(raw) if is_last and used == end else self._encoding.count_file_bytes(text[:used]))
         rows = collector.number - first_row_number + 1
         if not is_last and (not end or len(text) - end > MAX_ROW_BYTES) and (max_rows is None or rows < max_rows):

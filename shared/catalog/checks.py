@@ -41,17 +41,34 @@ def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iter
 
 
 def iterate_warnings(document: WorkspaceDocument, retained_queries: Collection[str] = ()) -> Iterator[Violation]:
-    """Yield warnings about a valid document: member ids with letters of several scripts, rules with unknown queries.
+    """Yield warnings about a valid document: those about ids of members, and those about unknown queries of rules.
+
+    Args:
+        document: a valid workspace document.
+        retained_queries: as in :func:`iterate_unknown_query_warnings`.
+    """
+    yield from iterate_member_id_warnings(document)
+    yield from iterate_unknown_query_warnings(document, retained_queries)
+
+
+def iterate_member_id_warnings(document: WorkspaceDocument) -> Iterator[Violation]:
+    """Yield a warning for each member id of a valid document that has letters of several scripts."""
+    for index, member in enumerate(document.team):
+        if len(scripts := find_unicode_scripts(member.id)) > 1:
+            rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
+            yield ("team", index, "id"), rule
+
+
+def iterate_unknown_query_warnings(
+    document: WorkspaceDocument, retained_queries: Collection[str] = ()
+) -> Iterator[Violation]:
+    """Yield a warning for each alert rule of a valid document whose query does not exist.
 
     Args:
         document: a valid workspace document.
         retained_queries: lookups (ids in URLs) of queries that the workspace keeps although the document lacks them;
             rules may name these queries.
     """
-    for index, member in enumerate(document.team):
-        if len(scripts := find_unicode_scripts(member.id)) > 1:
-            rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
-            yield ("team", index, "id"), rule
     queries = {query.lookup for query in document.warm_queries}.union(retained_queries)
     for index, alert_rule in enumerate(document.alert_rules):
         if alert_rule.query is not None and alert_rule.query not in queries:

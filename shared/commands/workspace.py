@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shared.catalog.diff import CatalogPlan, ItemChange
     from shared.catalog.document import LoadedDocument
     from shared.catalog.ports import StoredCatalog
+    from shared.catalog.problems import Violation
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -85,7 +86,11 @@ def _build_argument_parser() -> argparse.ArgumentParser:
 
 
 async def _run_with_stores(options: argparse.Namespace, services: Callable[[], Any]) -> ExitCode:
-    from shared.catalog.document import (  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.checks import (  # noqa: PLC0415  avoids slow imports for --help
+        iterate_member_id_warnings,
+        iterate_unknown_query_warnings,
+    )
+    from shared.catalog.document import (  # noqa: PLC0415  as above
         decode_document,
         load_document_with_positions,
     )
@@ -99,15 +104,17 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     except DocumentError as error:
         return _print_document_problems(error)
     document = loaded.document
+    # They need no plan, so a command that fails later prints them, too.
+    _print_warnings(loaded, iterate_member_id_warnings(document))
     if options.verb == "validate":
-        _print_warnings(loaded, retained_queries=())
+        _print_warnings(loaded, iterate_unknown_query_warnings(document))
         return _check_declared_queries_of_rules(loaded)
     running = services()
     try:
         uses = await _check_new_items_and_list_query_uses(loaded, running)
         if options.verb == "diff":
             plan = await running.provenance.catalog_service.plan(document)
-            _print_warnings(loaded, plan.retained_query_lookups)
+            _print_warnings(loaded, iterate_unknown_query_warnings(document, plan.retained_query_lookups))
             _print_plan(plan, sys.stdout)
         else:
             principals = [each for each in (options.actor, options.issue_key) if each]
@@ -121,10 +128,8 @@ async def _run_with_stores(options: argparse.Namespace, services: Callable[[], A
     return DONE
 
 
-def _print_warnings(loaded: "LoadedDocument", retained_queries: Collection[str]) -> None:
-    from shared.catalog.checks import iterate_warnings  # noqa: PLC0415  avoids slow imports for --help
-
-    if found := list(iterate_warnings(loaded.document, retained_queries)):
+def _print_warnings(loaded: "LoadedDocument", warnings: "Iterable[Violation]") -> None:
+    if found := list(warnings):
         for problem in loaded.build_error_with_positions(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
@@ -213,9 +218,11 @@ async def _require_members_after_apply(principals: Sequence[str], document: Any,
 
 
 async def _apply_document(loaded: "LoadedDocument", options: argparse.Namespace, services: Any) -> None:
+    from shared.catalog.checks import iterate_unknown_query_warnings  # noqa: PLC0415  avoids slow imports for --help
+
     actor = options.actor or ServiceUser.APPLY
     plan = await services.provenance.catalog_service.apply(loaded.document, actor)
-    _print_warnings(loaded, plan.retained_query_lookups)
+    _print_warnings(loaded, iterate_unknown_query_warnings(loaded.document, plan.retained_query_lookups))
     _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
     if options.issue_key:
         issued = await services.access.api_keys.issue_without_rights_check(actor, options.issue_key, "issued by apply")

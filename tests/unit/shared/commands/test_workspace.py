@@ -135,14 +135,20 @@ def test_valid_document_prints_nothing(
 def test_an_id_with_letters_of_several_scripts_is_a_warning(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For an id with letters of several scripts, `validate` prints a warning with the position and exits with 0."""
-    assert command_environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
+    """For an id with letters of several scripts, `validate` prints a warning with the position and exits with 0.
+
+    `apply` prints the warning also if it fails.
+    """
+    mixed = PLANT.replace("id: viewer@", "id: vi\u0435wer@")
+    assert command_environment.run("validate", text=mixed) == DONE
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.startswith("warning: ")
     assert errors.split(".yaml:")[1] == (
         "5:10: team[1].id: mixes letters of several scripts (CYRILLIC, LATIN), some of which look alike\n"
     )
+    assert command_environment.run("apply", text=mixed.replace("Telemetry | take 1", "Telemetry | wher 1")) == REFUSED
+    assert "team[1].id: mixes letters of several scripts" in capsys.readouterr().err
 
 
 def test_problems_are_lines_on_standard_error(

@@ -132,6 +132,10 @@ class _EngineCheck(NamedTuple):
     incompleteness: str
     run: Callable[[], Awaitable[WorkspaceError | None]]
 
+    def build_outage_warning(self, outage: WorkspaceError) -> DocumentWarning:
+        """Return the warning that the engine is unavailable or too slow for this check."""
+        return {"field": self.field, "message": f"{self.incompleteness}: {outage.detail}"}
+
 
 async def _check_with_engine_and_list_warnings(
     loaded: LoadedDocument,
@@ -175,9 +179,11 @@ async def _check_with_engine_and_list_warnings(
             warnings += _errors_to_warnings(check.rejection, error)
             continue
         if outage is not None:
-            warnings.append({"field": check.field, "message": f"{check.incompleteness}: {outage.detail}"})
+            warnings.append(check.build_outage_warning(outage))
             # The next check would only wait for an engine that is unavailable; after a timeout it can succeed.
             if outage.kind is not Kind.TIMEOUT:
+                if check is queries and any(use.query is not None for use in plan.query_uses):
+                    warnings.append(columns.build_outage_warning(outage))
                 break
     return warnings
 

@@ -175,13 +175,16 @@ async def _check_queries_and_rules_with_engine(loaded: "LoadedDocument", uses: "
     from shared.warm_queries.document_checks import check_document_queries_and_return_outage  # noqa: PLC0415  avoids a slow import
 
     outage = await check_document_queries_and_return_outage(loaded, services.queries.columns, runtime=services.runtime)
+    checked = [use for use in uses if use.query is not None]
     if outage is not None:
         warning = "warning: the queries are applied without validation by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
-        return
-    outage = await check_document_rules_and_return_outage(
-        loaded, uses, services.queries.columns, runtime=services.runtime
-    )
+        if not checked:
+            return
+    else:
+        outage = await check_document_rules_and_return_outage(
+            loaded, checked, services.queries.columns, runtime=services.runtime
+        )
     if outage is not None:
         warning = "warning: alert rules are applied without a check of their columns by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)

@@ -225,13 +225,17 @@ async def test_only_validate_warns_about_a_rule_over_a_query_of_the_api(
 def test_apply_works_without_the_engine(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the engine is unavailable, queries are applied without validation, with a warning."""
+    """If the engine is unavailable, queries and alert rules are applied without validation, with warnings."""
     command_environment.engine.down = True
     assert command_environment.run("apply") == DONE
     output, errors = capsys.readouterr()
     assert output.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
     assert errors.startswith("warning: the queries are applied without validation by the engine: ")
     assert errors.endswith("(QUERY_ENGINE_UNAVAILABLE)\n")
+    assert "columns" not in errors
+    assert command_environment.run("apply", text=PLANT + RULE) == DONE
+    warning = "warning: alert rules are applied without a check of their columns by the engine: "
+    assert capsys.readouterr().err.splitlines()[-1].startswith(warning)
 
 
 def test_diff_prints_the_changes_that_apply_makes(

@@ -22,6 +22,7 @@ from pydantic import (
 from shared.catalog import durations
 from shared.catalog.fields import DECLARED, Lookup, Model, Name
 from shared.catalog.problems import Violation
+from shared.text_formats.json_comparison import is_same_json
 
 MAX_TIME: Final = timedelta(days=366)
 MIN_INTERVAL: Final = timedelta(seconds=15)
@@ -217,18 +218,7 @@ def has_same_query_use(stored_rule: Mapping[str, Any] | None, rule: Mapping[str,
         stored_rule: definition of the stored rule; None if the rule is new.
         rule: new definition of the rule.
     """
-    return stored_rule is not None and all(
-        _mark_booleans(stored_rule.get(name)) == _mark_booleans(rule.get(name)) for name in _QUERY_USE
-    )
-
-
-def _mark_booleans(value: Any) -> Any:
-    """Return a JSON value in which true is not equal to 1, and false is not equal to 0."""
-    if isinstance(value, dict):
-        return {name: _mark_booleans(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_mark_booleans(element) for element in value]
-    return (bool, value) if isinstance(value, bool) else value
+    return stored_rule is not None and all(is_same_json(stored_rule.get(name), rule.get(name)) for name in _QUERY_USE)
 
 
 def iterate_rule_errors(rule: AlertRule) -> Iterator[Violation]:

@@ -18,6 +18,7 @@ from shared.catalog.items import (
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
+from shared.text_formats.json_comparison import is_same_json
 
 ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(ItemKind)}
 
@@ -314,7 +315,7 @@ class _Comparison:
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
             before = None if item is None else declared_definition
-            if item is not None and item.definition != declared_definition:
+            if item is not None and not is_same_json(item.definition, declared_definition):
                 before = build_definition_with_defaults(item)
             keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
             after = (
@@ -333,16 +334,18 @@ def _plan_declared_items(
         item = comparison.stored_items.get((kind, key))
         before, after = comparison.get_stored_and_planned_definition(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
-            same = _remove_rejection(before) == definition
+            same = is_same_json(_remove_rejection(before), definition)
             yield RetainedItem(
                 kind,
                 key,
                 "created through the API" if same else "created through the API with another definition",
                 not same,
             )
-        elif before != after and (reason := constraints.find_change_conflict(kind, key, after)):
+        elif is_same_json(before, after):
+            continue
+        elif (reason := constraints.find_change_conflict(kind, key, after)) is not None:
             yield RetainedItem(kind, key, reason, conflict=True)
-        elif before != after:
+        else:
             yield ItemChange(kind, key, before, after)
 
 
@@ -382,7 +385,7 @@ def _try_retain_conflicting_item(
         conflict = constraints.find_removal_conflict(*item_id)
     else:
         before, after = comparison.get_stored_and_planned_definition(*item_id, definition)
-        conflict = constraints.find_change_conflict(*item_id, after) if before != after else None
+        conflict = None if is_same_json(before, after) else constraints.find_change_conflict(*item_id, after)
     if conflict is None:
         return False
     if item is not None:
@@ -427,4 +430,4 @@ def _copy_stored_decision_if_unchanged(declared: dict[str, Any], stored: dict[st
         return declared
     decisions = {name: stored[name] for name in ("approval", "rejection") if name in stored}
     decided = declared | decisions
-    return decided if decided == stored else declared
+    return decided if is_same_json(decided, stored) else declared

@@ -92,6 +92,22 @@ def test_a_change_contains_the_definitions_before_and_after() -> None:
     assert change.after == {**change.before, "name": "New rig"}
 
 
+def test_a_boolean_instead_of_a_number_is_a_change() -> None:
+    """A rule whose parameter changes from 1 to true changes; one whose parameter changes from 1 to 1.0 does not."""
+    rule = """\
+alertRules:
+  - {lookup: hot, name: Hot, severity: info, surface: cooling, kind: threshold, query: q1, every: PT1M,
+     parameters: {since: VALUE}, condition: {rows: any}}
+"""
+    before, changed, same = (
+        load_document(PLANT + rule.replace("VALUE", value), "w.yaml") for value in ("1", "true", "1.0")
+    )
+    stored = build_catalog_with_document(before)
+    [change] = plan_changes(changed, stored).changes
+    assert (change.kind, change.key, change.verb) == ("alertRule", "hot", "Updated")
+    assert plan_changes(same, stored).is_empty
+
+
 def test_removals_are_last_in_a_plan() -> None:
     """Removals are last in a plan; an item is removed before the items on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)

@@ -15,6 +15,7 @@ from oi.credentials import Token
 from oi.errors import build_api_error
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidProxy, InvalidStatus
+from websockets.frames import Close
 from websockets.http11 import Response
 
 
@@ -33,13 +34,18 @@ def _no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeService:
-    """Fake live stream that returns the connections of a list in order; an exception in the list fails a handshake."""
+    """Fake live stream that returns the connections of a list in order; an exception in the list fails a handshake.
 
-    def __init__(self, *connections: list[str] | Exception) -> None:
+    An exception in the list of messages of a connection ends the connection.
+    """
+
+    def __init__(self, *connections: Sequence[str | Exception] | Exception) -> None:
         self.connections = list(connections)
         self.expected_proxy: str | Literal[True] = True
         self.starts: list[datetime | None] = []
         self.credentials: list[str] = []
+        self.pauses: list[float] = []
+        self.failures: list[str] = []
 
     @asynccontextmanager
     async def connect(
@@ -55,8 +61,10 @@ class FakeService:
             raise texts
         yield self._send(texts)
 
-    async def _send(self, texts: list[str]) -> AsyncIterator[str]:
+    async def _send(self, texts: Sequence[str | Exception]) -> AsyncIterator[str]:
         for text in texts:
+            if isinstance(text, Exception):
+                raise text
             yield text
         raise ConnectionClosedError(None, None)
 
@@ -75,8 +83,8 @@ async def read_messages(
     failures = iter(token_errors)
     tokens = iter(range(1, 100))
 
-    async def skip_wait(_seconds: float) -> None:
-        pass
+    async def skip_wait(seconds: float) -> None:
+        service.pauses.append(seconds)
 
     monkeypatch.setattr(module, "connect", service.connect)
     monkeypatch.setattr(module, "sleep", skip_wait)
@@ -92,7 +100,7 @@ async def read_messages(
     found = []
     token = "t" if key is None else None
     async with AsyncWorkspace("https://plant.example", key=key, token=token) as workspace:
-        stream = workspace.stream()
+        stream = workspace.stream(on_failure=service.failures.append)
         async for message in stream:
             found.append((message["Metadata"]["ConnectionLookup"], message["ID"]))
             if len(found) == count:
@@ -129,6 +137,23 @@ async def test_a_message_with_a_future_timestamp_causes_no_gap(monkeypatch: pyte
     start = service.starts[1]
     assert start is not None
     assert start <= datetime.now(UTC) - timedelta(seconds=50)
+
+
+async def test_the_pause_grows_while_the_service_closes_the_stream_because_it_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After each close with 1011 without a new message, the pause doubles, and the reason is reported.
+
+    A later outage does not end the stream sooner.
+    """
+    now = datetime.now(UTC)
+    failure = ConnectionClosedError(Close(1011, "Too many replays run."), None)
+    first, second = build_message(1, now - timedelta(seconds=1)), build_message(2, now)
+    failed = [[failure] for _ in range(6)]
+    service = FakeService([failure], [first, failure], [first, failure], *failed, OSError("refused"), [first, second])
+    assert await read_messages(service, 2, monkeypatch) == [("rig", "m-1"), ("rig", "m-2")]
+    assert service.pauses == [1, 1, 2, 4, 8, 16, 30, 30, 30, 1]
+    assert service.failures == ["Too many replays run."] * 9
 
 
 def build_handshake_error(status: int) -> InvalidStatus:

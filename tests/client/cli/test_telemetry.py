@@ -1,6 +1,7 @@
 """Tests of the commands for telemetry, with a fake service behind the HTTP client."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,20 @@ def test_device_names_and_values_do_not_control_the_terminal() -> None:
     assert format_message_as_line(message) == (
         r"2026-01-05T08:00:00.000000Z  press  d\x07\u202e  k\x1b]0;t\x07 a\r\nb  n {\"\x9b\": 1}".replace(r"\"", '"')
     )
+
+
+@pytest.mark.usefixtures("fake_service")
+def test_tail_prints_each_reason_of_a_failed_stream_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`oi tail` prints the reason for which the service closes the stream on standard error, and only once."""
+
+    def stream(_workspace: Workspace, *, on_failure: Callable[[str], None], **_filters: str | None) -> Iterator[Any]:
+        for _ in range(2):
+            on_failure("Too many replays run.\x1b")
+        return iter(())
+
+    monkeypatch.setattr(Workspace, "stream", stream)
+    assert execute(["tail", "--lines"]) == 0
+    note = "note: the service closed the stream, which is tried again: Too many replays run.\\x1b\n"
+    assert capsys.readouterr() == ("", note)

@@ -1,7 +1,7 @@
 """Live stream of telemetry; after a lost connection, it reconnects and continues with the missed messages."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Callable
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -9,6 +9,7 @@ from urllib.request import getproxies
 
 from websockets.sync.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
+from websockets.frames import CloseCode
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
@@ -25,7 +26,8 @@ from oi.instants import format_instant
 from oi.requests import build_proxy_error, is_service_unreachable
 from oi.stream_position import StreamPosition
 
-_MAX_PAUSE = 30.0
+_MIN_PAUSE, _MAX_PAUSE = 1.0, 30.0
+"""Seconds between two attempts to open the stream."""
 
 
 def stream_messages(
@@ -34,6 +36,7 @@ def stream_messages(
     connection: str | None = None,
     surface: str | None = None,
     since: datetime | str | None = None,
+    on_failure: Callable[[str], None] | None = None,
 ) -> Generator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
@@ -45,13 +48,16 @@ def stream_messages(
         connection: short name of the only data connection to read; None for all connections.
         surface: short name of the only surface (group of connections) to read; None for all surfaces.
         since: start time; stored messages since this time are yielded first. None for new messages only.
+        on_failure: called with the reason each time the service closes the stream because it failed, for instance
+            because too many replays run. The pause until the next attempt grows until a new message arrives.
 
     Raises:
         ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or the
             proxy in the environment variables cannot be used.
     """
     position = StreamPosition(format_instant(since))
-    pause, must_renew = 1.0, False
+    failures = _StreamFailures(on_failure)
+    pause, must_renew = _MIN_PAUSE, False
     proxy = _choose_proxy_argument(transport.url)
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
@@ -61,11 +67,12 @@ def stream_messages(
             # A rejected token may have been revoked, or the service has new signing keys.
             headers = {"Authorization": f"Bearer {transport.get_token(renew=must_renew)}"}
             with connect(url, additional_headers=headers, proxy=proxy) as socket:
-                pause, must_renew = 1.0, False
+                pause, must_renew = _MIN_PAUSE, False
                 position.record_connection_opened()
                 for text in socket:
                     message = json.loads(text)
                     if position.record_if_new(message):
+                        failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
             error = _build_handshake_error(refused)
@@ -74,14 +81,44 @@ def stream_messages(
                 _raise_unless_temporary(error, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
-        except ConnectionClosed:
-            pass  # the service restarts, or the token has expired
+        except ConnectionClosed as closed:
+            # The service accepted the handshake, so this is no outage, which `pause` measures.
+            sleep(failures.record_close_and_get_pause(closed))
+            continue
         except ApiError as failure:
             _raise_unless_temporary(failure, pause)
         except (OSError, InvalidHandshake, InvalidURI) as failure:
             _raise_unless_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
         sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
+
+
+class _StreamFailures:
+    """Failures of the service after which it closes the stream; the pause grows until a new message arrives.
+
+    Args:
+        report: called with the reason of each failure; None to report nothing.
+    """
+
+    def __init__(self, report: Callable[[str], None] | None) -> None:
+        self._report = report
+        self._pause = _MIN_PAUSE
+
+    def record_new_message(self) -> None:
+        """Shorten the pause after the next failure."""
+        self._pause = _MIN_PAUSE
+
+    def record_close_and_get_pause(self, closed: ConnectionClosed) -> float:
+        """Report the reason of a failure; return the seconds until the next attempt.
+
+        After another close code, the service restarts, or the token has expired.
+        """
+        if closed.rcvd is None or closed.rcvd.code != CloseCode.INTERNAL_ERROR:
+            return _MIN_PAUSE
+        if self._report is not None:
+            self._report(closed.rcvd.reason)
+        pause, self._pause = self._pause, min(_MAX_PAUSE, self._pause * 2)
+        return pause
 
 
 def _choose_proxy_argument(url: str) -> str | Literal[True] | None:

@@ -130,10 +130,17 @@ class Workspace:
         return self.queries.run_kql(text, time_range=time_range, start=start, end=end, limit=limit)
 
     def stream(
-        self, *, connection: str | None = None, surface: str | None = None, since: datetime | str | None = None
+        self,
+        *,
+        connection: str | None = None,
+        surface: str | None = None,
+        since: datetime | str | None = None,
+        on_failure: Callable[[str], None] | None = None,
     ) -> Generator[dict[str, Any]]:
         """Iterate over new telemetry messages; arguments and errors as :func:`oi._sync.stream.stream_messages`."""
-        return stream_messages(self._transport, connection=connection, surface=surface, since=since)
+        return stream_messages(
+            self._transport, connection=connection, surface=surface, since=since, on_failure=on_failure
+        )
 
     def documents(self, store: str, database: str, table: str) -> Documents:
         """Return an object that reads and changes the JSON documents of a table.

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -191,7 +192,14 @@ def show_live_telemetry(
       oi tail --connection chiller-sim --count 10 --json
     """
     with open_workspace("Workspace.LiveStream.Read") as workspace:
-        messages = islice(workspace.stream(connection=connection, surface=surface, since=since), max_messages)
+        # The cache prints each reason once, although the client tries again.
+        stream = workspace.stream(
+            connection=connection,
+            surface=surface,
+            since=since,
+            on_failure=cache(_print_stream_failure),
+        )
+        messages = islice(stream, max_messages)
         try:
             if sys.stdout.isatty() and not (as_lines or as_json):
                 _show_live_view(messages, LiveChart(chart_field) if chart_field else LiveTable())
@@ -201,6 +209,10 @@ def show_live_telemetry(
                 sys.stdout.flush()
         except KeyboardInterrupt:
             return
+
+
+def _print_stream_failure(reason: str) -> None:
+    click.echo(escape_controls(f"note: the service closed the stream, which is tried again: {reason}"), err=True)
 
 
 def format_message_as_line(message: "Mapping[str, Any]") -> str:

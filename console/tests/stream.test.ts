@@ -9,7 +9,7 @@ class Socket {
   readyState = 1;
   onopen: (() => void) | null = null;
   onmessage: ((event: { data: string }) => void) | null = null;
-  onclose: ((event: { code: number }) => void) | null = null;
+  onclose: ((event: { code: number; reason: string }) => void) | null = null;
   closed = 0;
 
   close(code: number): void {
@@ -76,9 +76,9 @@ test.each([1013, 1006, 1001])(
     stream.start();
     const socket = await opened();
     newest = NOW - 1000;
-    socket.onclose?.({ code });
+    socket.onclose?.({ code, reason: "too slow" });
     expect(states.at(-1)).toBe("waiting");
-    expect(drops).toEqual([{ code, at: NOW }]);
+    expect(drops).toEqual([{ code, reason: "too slow", at: NOW }]);
     await vi.advanceTimersByTimeAsync(1000);
     expect(queries[1]).toEqual({ since: "2026-03-01T11:59:49.000Z" });
     await opened();
@@ -90,15 +90,15 @@ test("away for longer than the window, it begins anew with the window", async ()
   stream.start();
   const socket = await opened();
   newest = NOW - 400_000;
-  socket.onclose?.({ code: 1006 });
+  socket.onclose?.({ code: 1006, reason: "" });
   await vi.advanceTimersByTimeAsync(1000);
   expect(queries[1]).toEqual({ windowSec: 300 });
 });
 
 test("an expired token takes a new link at once, and only once in a row", async () => {
   stream.start();
-  (await opened()).onclose?.({ code: 4401 });
-  (await opened()).onclose?.({ code: 4401 });
+  (await opened()).onclose?.({ code: 4401, reason: "" });
+  (await opened()).onclose?.({ code: 4401, reason: "" });
   expect(queries).toHaveLength(2);
   expect(states.at(-1)).toBe("waiting");
 });
@@ -136,7 +136,7 @@ test("a stream that ended with its session comes back by itself after a new sign
   stream.start();
   const socket = await opened();
   failure = new ApiError({ status: 401, code: "SESSION_ENDED", detail: "sign in again" });
-  socket.onclose?.({ code: 4401 });
+  socket.onclose?.({ code: 4401, reason: "" });
   await vi.advanceTimersByTimeAsync(300_000);
   expect(states.at(-1)).toBe("waiting");
   failure = undefined;
@@ -150,7 +150,7 @@ test("a stopped stream listens no more and does not come back", async () => {
   const socket = await opened();
   stream.stop();
   expect([socket.closed, socket.onmessage]).toEqual([1000, null]);
-  socket.onclose?.({ code: 1000 });
+  socket.onclose?.({ code: 1000, reason: "" });
   await vi.advanceTimersByTimeAsync(60_000);
   expect([queries.length, drops.length]).toEqual([1, 0]);
 });

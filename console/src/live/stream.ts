@@ -10,6 +10,8 @@ export interface Link {
 export interface Drop {
   /** WebSocket close code; 1006 after a network failure. */
   code: number;
+  /** Reason that the service states; empty if it states none. */
+  reason: string;
   /** Milliseconds since 1970. */
   at: number;
 }
@@ -104,17 +106,17 @@ export class LiveStream {
       this.#failures = 0;
       this.#ends.message(String(event.data));
     };
-    socket.onclose = ({ code }) => {
+    socket.onclose = ({ code, reason }) => {
       if (this.#socket === socket) {
         this.#socket = undefined;
-        this.#closed(code, opened);
+        this.#closed(code, reason, opened);
       }
     };
   }
 
-  #closed(code: number, opened: boolean): void {
+  #closed(code: number, reason: string, opened: boolean): void {
     if (opened) {
-      this.#ends.dropped({ code, at: Date.now() });
+      this.#ends.dropped({ code, reason, at: Date.now() });
     }
     if (code === TOKEN_EXPIRED && this.#failures === 0) {
       this.#failures = 1;

@@ -73,7 +73,7 @@ export function StreamNotice({ live }: { live: Live }) {
   ) : null;
 }
 
-function explainDrop({ code, at }: Drop): string {
+function explainDrop({ code, reason, at }: Drop): string {
   switch (code) {
     case FELL_BEHIND:
       return `This page fell behind, and the service closed its stream at ${formatClock(at)} (1013). Choose fewer connections.`;
@@ -82,7 +82,7 @@ function explainDrop({ code, at }: Drop): string {
     case 1001:
       return `The service stopped at ${formatClock(at)} (1001).`;
     case 1011:
-      return `The replay of past messages failed at ${formatClock(at)} (1011).`;
+      return `The service closed the live stream at ${formatClock(at)} (1011). ${reason}`.trim();
     default:
       return `The connection to the live stream was lost at ${formatClock(at)} (${code}).`;
   }

@@ -60,11 +60,6 @@ PAGE_SIZE: Final = 200
 _ITEM_CHARACTERS: Final = 1_000
 """Assumed size of a list item; decides whether the tools or resources of a page are built in a worker thread."""
 
-_CODES_OF_UNKNOWN_REVISIONS: Final = {types.INVALID_PARAMS, types.HEADER_MISMATCH, types.UNSUPPORTED_PROTOCOL_VERSION}
-"""Error codes with which the SDK rejects a request whose header names an unknown revision of the protocol.
-
-The SDK expects the properties of its newest revision in such a request, and lists only this revision as supported.
-"""
 _DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `application/json` and `text/event-stream`."}
 """Property ``detail`` of the problem document for an error reply of the transport without a body, by HTTP status."""
 
@@ -117,9 +112,10 @@ async def handle_mcp_request(
     reply = _to_problem_reply(collector.build_reply())
     reply.body = await contents.insert_into_reply_body(reply.body)
     if body_error is not None:
-        return _replace_error(reply, {types.PARSE_ERROR}, body_error)
+        return _replace_error(reply, types.PARSE_ERROR, body_error)
     version_error = _find_version_error(request)
-    return reply if version_error is None else _replace_error(reply, _CODES_OF_UNKNOWN_REVISIONS, version_error)
+    # The SDK expects the properties of its newest revision in a request of an unknown one, and names only these.
+    return reply if version_error is None else _replace_error(reply, types.INVALID_PARAMS, version_error)
 
 
 async def _find_body_error(body: bytes, runtime: Runtime) -> types.ErrorData | None:
@@ -146,10 +142,7 @@ def _validate_json_rpc_message(message: Any) -> None:
 
 
 def _find_version_error(request: Request) -> types.ErrorData | None:
-    """Return the error of a request whose header names an unknown revision of the protocol.
-
-    Return None if the revision is known or missing.
-    """
+    """Return the error of a request whose header names an unknown revision of the protocol; None if it does not."""
     requested = request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if requested is None or requested in KNOWN_PROTOCOL_VERSIONS:
         return None
@@ -160,12 +153,12 @@ def _find_version_error(request: Request) -> types.ErrorData | None:
     )
 
 
-def _replace_error(reply: Reply, codes: Collection[int], error: types.ErrorData) -> Reply:
-    """Replace the error of a reply if it is a JSON-RPC error with one of these codes; return the reply."""
+def _replace_error(reply: Reply, code: int, error: types.ErrorData) -> Reply:
+    """Replace the error of a reply if it is a JSON-RPC error with this code; return the reply."""
     if reply.status < _FIRST_ERROR:
         return reply
     document = json.loads(reply.body)
-    if document.get("error", {}).get("code") in codes:
+    if document.get("error", {}).get("code") == code:
         reply.body = serialise_json({**document, "error": error.model_dump(exclude_none=True)})
     return reply
 

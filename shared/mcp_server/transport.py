@@ -142,7 +142,10 @@ def _validate_json_rpc_message(message: Any) -> None:
 
 
 def _find_version_error(request: Request) -> types.ErrorData | None:
-    """Return the error of a request whose header names an unknown revision of the protocol; None if it does not."""
+    """Return the error of a request whose header names an unknown revision of the protocol.
+
+    Return None if the revision is known or missing.
+    """
     requested = request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if requested is None or requested in KNOWN_PROTOCOL_VERSIONS:
         return None

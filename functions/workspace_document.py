@@ -23,6 +23,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import MIB, Call, Group, RawBody
+from shared.text_formats.json_comparison import is_same_json
 from shared.text_formats.serialisation import serialise_json
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.document_checks import check_document_queries_and_return_outage
@@ -227,7 +228,9 @@ def _errors_to_warnings(reason: str, error: DocumentError) -> list[DocumentWarni
 
 def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     before, after = change.before or {}, change.after or {}
-    return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
+    return change.after is not None and not all(
+        is_same_json(before.get(name), after[name]) for name in ("kql", "parameters")
+    )
 
 
 async def _list_document_warnings_in_thread(loaded: LoadedDocument, plan: DocumentPlan) -> list[DocumentWarning]:

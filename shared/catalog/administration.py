@@ -16,6 +16,7 @@ from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.conditional_requests import Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError
+from shared.text_formats.json_comparison import is_same_json
 
 type Definition = dict[str, Any]
 
@@ -85,7 +86,8 @@ class Administration:
             check_changes(stored, [change], caller)
             condition.check_write_allowed(None if before is None else compute_definition_etag(before))
             # A definition that an earlier version stored lacks the properties that are new in this version.
-            return [] if item is not None and build_definition_with_defaults(item) == change.after else [change]
+            is_same = item is not None and is_same_json(build_definition_with_defaults(item), change.after)
+            return [] if is_same else [change]
 
         outcome = await self._catalog.commit_api_changes(build_put_changes, caller.user_id)
         item = find_item(outcome.catalog, kind, key)

@@ -18,6 +18,7 @@ from shared.catalog.sections import Sections
 from shared.catalog.signature_models import SignatureRequirement
 from shared.conditional_requests import Condition
 from shared.errors import Kind, WorkspaceError
+from shared.text_formats.json_comparison import is_same_json
 from shared.timestamps import format_rfc3339
 
 _WITHDRAWN: Final = (
@@ -123,7 +124,7 @@ def _copy_stored_signatures(
         before = {} if item is None else build_definition_with_defaults(item)
         stored = before.get("approval") or {}
         unsigned = {name: value for name, value in stored.items() if name != "signature"}
-        is_same_text = all(definition[name] == before.get(name) for name in ("kql", "parameters"))
+        is_same_text = all(is_same_json(definition[name], before.get(name)) for name in ("kql", "parameters"))
         if is_same_text and definition["approval"] == unsigned:
             declared_definitions[ItemKind.WARM_QUERY, key] = {**definition, "approval": stored}
 
@@ -225,7 +226,7 @@ def _is_query_approval_stored(
         return item is not None
     definition, before = declared_definitions[ItemKind.WARM_QUERY, query_lookup], build_definition_with_defaults(item)
     # The declared parameters are part of what runs, as the text is.
-    return all(definition[name] == before.get(name) for name in ("kql", "parameters", "approval"))
+    return all(is_same_json(definition[name], before.get(name)) for name in ("kql", "parameters", "approval"))
 
 
 def _compute_plan_tag(

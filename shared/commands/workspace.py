@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ServiceUser
+from shared.text_formats.json_comparison import is_same_json
 
 if TYPE_CHECKING:
     from shared.catalog.alert_rule_checks import QueryUse
@@ -353,7 +354,7 @@ def _iterate_differences(field_name: str, before: Any, after: Any) -> Iterator[_
     ``field_name`` is the dotted name of the compared values; empty for whole definitions.
     """
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-        if before != after:
+        if not is_same_json(before, after):
             yield _FieldDifference(field_name, before, after)
         return
     for name in dict.fromkeys([*before, *after]):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import NOT_FOUND, Administration, find_item
+from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.change_rules import Caller
 from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import ItemKind
-from shared.catalog.models import Connection, Member, Surface
+from shared.catalog.models import Connection, Member, Model, Surface
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CommittedPlan
 from shared.conditional_requests import UNCONDITIONAL, condition_from_headers
@@ -46,6 +48,10 @@ def build_caller(user: str = FIRST) -> Caller:
 def build_viewer(member_id: str) -> Any:
     """Return a function that, for any stored catalog, returns a member with the role Viewer."""
     return lambda _: Member.model_validate({"id": member_id, "name": member_id, "role": "Viewer"})
+
+
+def _return_model(model: Model, _stored: object) -> Model:
+    return model
 
 
 async def get_error_code(call: Any) -> str:
@@ -107,6 +113,20 @@ async def test_an_equal_definition_changes_nothing(processes: list[CatalogStores
     replaced = await administration.put(build_caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
     assert (replaced.item, replaced.is_new) == (stored, False)
     assert (await processes[0].store.load(), await processes[0].list_audited_changes()) == (before, events)
+
+
+async def test_a_put_from_a_number_to_a_boolean_is_a_change(processes: list[CatalogStores]) -> None:
+    """A PUT of an alert rule that only changes a parameter from 1 to true is stored; Python calls these equal."""
+    administration = Administration(processes[0].service)
+    rule: dict[str, Any] = {"lookup": "r", "name": "R", "severity": "info", "kind": "threshold", "query": "q1"}
+    rule |= {"surface": "cooling", "condition": {"rows": "any"}, "every": "PT1M"}
+    values: list[object] = []
+    for value in (1, True):
+        model = AlertRule.model_validate({**rule, "parameters": {"p": value}})
+        build_model = partial(_return_model, model)
+        stored = await administration.put(build_caller(), ItemKind.ALERT_RULE, "r", build_model, UNCONDITIONAL)
+        values.append(stored.item.definition["parameters"]["p"])
+    assert [str(value) for value in values] == ["1", "True"]
 
 
 async def test_a_definition_without_newer_fields_equals_the_defaults(

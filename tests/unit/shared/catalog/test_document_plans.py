@@ -25,16 +25,18 @@ SIGNED = {**APPROVAL, "signature": SIGNATURE}
 
 
 def build_document(
-    approval: dict[str, Any] | None, *, queries: str = "off", kql: str = "Telemetry"
+    approval: dict[str, Any] | None, *, queries: str = "off", kql: str = "Telemetry", default: object = None
 ) -> WorkspaceDocument:
-    """Return a document with one query."""
+    """Return a document with one query, which has a dynamic parameter if there is a default."""
+    parameters = [] if default is None else [{"name": "p", "type": "dynamic", "default": default}]
+    query = {"lookup": "q", "name": "Q", "surface": "hall", "kql": kql, "parameters": parameters, "approval": approval}
     return WorkspaceDocument.model_validate(
         {
             "workspace": {"id": "plant-a", "name": "A"},
             "policies": {"provenance": {}, "signatures": {"queries": queries}},
             "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}],
             "surfaces": [{"lookup": "hall", "name": "Hall"}],
-            "warmQueries": [{"lookup": "q", "name": "Q", "surface": "hall", "kql": kql, "approval": approval}],
+            "warmQueries": [query],
         }
     )
 
@@ -70,6 +72,17 @@ def test_a_changed_text_does_not_keep_the_signature() -> None:
     [change] = [
         change for change in plan_document_for_command_line(changed, stored).changes if change.kind == "warmQuery"
     ]
+    assert change.after is not None
+    assert "signature" not in (change.after["approval"] or {})
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, True), ({"a": 0}, {"a": False})])
+def test_a_default_that_becomes_a_boolean_does_not_keep_the_approval(before: object, after: object) -> None:
+    """If a parameter's default changes from a number to the boolean that Python calls equal, the approval ends."""
+    stored = apply_to_catalog(build_document(SIGNED, default=before))
+    changed = build_document(APPROVAL, default=after)
+    assert [note.key for note in plan_document(changed, stored).plan.retained] == ["q"]
+    [change] = plan_document_for_command_line(changed, stored).changes
     assert change.after is not None
     assert "signature" not in (change.after["approval"] or {})
 

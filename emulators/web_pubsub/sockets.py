@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import CloseCode
+from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 from websockets.protocol import State
 
@@ -95,6 +95,12 @@ class FrameSocket(WebSocketsSansIOProtocol):
         """Close the connection of a client that has not answered a ping; abort it if the client does not read."""
         self.stop_keepalive()
         self.close_with_code(CloseCode.INTERNAL_ERROR, f"The client answered no ping for {PING_SECONDS:g} seconds.")
+
+    def handle_close(self, event: Frame) -> None:
+        """Complete the closing handshake; abort the connection if the client does not read the rest of the data."""
+        super().handle_close(event)
+        if self.close_timer is None:
+            self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send an ASGI message of the application; the last message of a rejection completes the handshake."""

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.web_pubsub.asgi import Message, Receive, Send
-from emulators.web_pubsub.sockets import EXTENSION, MAX_MESSAGE_BYTES
+from emulators.web_pubsub.sockets import EXTENSION, MAX_MESSAGE_BYTES, FrameSocket
 from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo_messages
 from tests.emulators.web_pubsub.serving import run_server
@@ -172,6 +172,31 @@ async def test_a_client_that_reads_nothing_is_disconnected(monkeypatch: pytest.M
 
     async with run_server(Server(send_much, 1, web_sockets=True)) as port, connect_peer(port), asyncio.timeout(10):
         await ended.wait()
+
+
+async def test_a_client_that_closes_and_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection of a client that sends a close frame ends, also while data waits that the client does not read."""
+    monkeypatch.setattr("emulators.web_pubsub.sockets._END_SECONDS", 0)
+    ended = asyncio.Event()
+
+    connection_lost = FrameSocket.connection_lost
+
+    def record_end(socket: FrameSocket, error: Exception | None) -> None:
+        connection_lost(socket, error)
+        ended.set()
+
+    monkeypatch.setattr(FrameSocket, "connection_lost", record_end)
+
+    async def send_much(scope: Message, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        scope["extensions"][EXTENSION].write(bytes(32 * 1024 * 1024))
+        assert (await receive())["type"] == "websocket.disconnect"
+
+    async with run_server(Server(send_much, 1, web_sockets=True)) as port, connect_peer(port) as peer:
+        await peer.send_frames(Frame(CLOSE, (1000).to_bytes(2)))
+        async with asyncio.timeout(10):
+            await ended.wait()
 
 
 async def test_a_client_that_answers_no_ping_receives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

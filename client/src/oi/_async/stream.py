@@ -116,7 +116,7 @@ class _StreamFailures:
         if closed.rcvd is None or closed.rcvd.code != CloseCode.INTERNAL_ERROR:
             return _MIN_PAUSE
         if self._report is not None:
-            self._report(closed.rcvd.reason)
+            self._report(closed.rcvd.reason or "it stated no reason")
         pause, self._pause = self._pause, min(_MAX_PAUSE, self._pause * 2)
         return pause
 

@@ -8,7 +8,7 @@ from bench.figures import Figure
 from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
 from bench.running import post_bodies_and_measure_seconds, run_service
 
-LEAST_RATIO = 0.5
+LEAST_RATIO = 0.8
 WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
 
 

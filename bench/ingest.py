@@ -29,6 +29,7 @@ def measure_ingest() -> Iterator[Figure]:
     detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
     yield Figure("ingest_http", EVENTS / acknowledged, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
     yield Figure("ingest_table", EVENTS / stored, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
+    yield Figure("ingest_table_to_accepted", acknowledged / stored, "ratio", at_least=0.5, detail=detail)
 
 
 def build_messages(message_count: int, batch_size: int) -> Iterator[list[dict[str, Any]]]:

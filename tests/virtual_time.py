@@ -1,7 +1,10 @@
-"""Clock that advances only when a test advances it."""
+"""Clocks that advance only when a test advances them, or when all tasks of a test wait."""
 
 import asyncio
+import selectors
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from shared.runtime import Runtime
 
@@ -47,3 +50,32 @@ class VirtualTime:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sleepers.append((self.now + timedelta(seconds=seconds), woken))
         await woken
+
+
+class _InstantSelector(selectors.DefaultSelector):
+    """Selector that advances a virtual clock instead of waiting."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("all tasks wait, and no callback is scheduled that could wake one")
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """asyncio event loop with virtual time, which advances only if no callback is ready."""
+
+    def __init__(self) -> None:
+        self._clock = _InstantSelector()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def run_in_virtual_time[T](main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in virtual time and return its result."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        return runner.run(main)

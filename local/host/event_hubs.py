@@ -1,5 +1,6 @@
 """Event Hub triggers. For each function and partition, a loop calls the function with events and commits offsets."""
 
+import asyncio
 import itertools
 import sqlite3
 import uuid
@@ -22,6 +23,9 @@ from shared.timestamps import format_rfc3339, from_unix_microseconds, now
 _CACHE_SIZE = 1_000
 DEFAULT_GROUP = "$Default"
 _LOGGER = get_logger("local.event_hubs")
+_QUIET_SECONDS = 0.5
+"""Seconds without a new event after which a function that collects events receives them."""
+
 _RETRY_SECONDS = 1.0
 
 
@@ -141,7 +145,8 @@ class EventHubSetting:
         group: name of the function's consumer group.
         many: whether the function receives batches of events instead of single events.
         binary: whether the function receives bytes instead of text.
-        collect_seconds: seconds to wait after a partial batch, so that the next batch is larger.
+        collect_seconds: maximum number of seconds for which the function waits while events keep arriving, after it has
+            received all events that were there when it began; 0 delivers the next events immediately.
     """
 
     function: LoadedFunction
@@ -189,19 +194,38 @@ class PartitionLoop:
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
+        turn_end = await self._read_last_sequence_number()
         while not self._stopping.is_set():
             arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()
+                turn_end = await self._read_last_sequence_number()
                 continue
             for delivery in self._build_deliveries(events):
                 if not await self._try_deliver_or_drop(delivery):
                     return
                 after = delivery.last
                 await self._commit_offset(after)
-            if self._setting.collect_seconds and len(events) < self._batch_size:
-                await self._stopping.wait_until_set(self._setting.collect_seconds)
+            if self._setting.collect_seconds and after >= turn_end:
+                await self._wait_while_events_arrive()
+                turn_end = await self._read_last_sequence_number()
+
+    async def _read_last_sequence_number(self) -> int:
+        hub, partition = self._reader.hub, self._reader.partition
+        return await self._hub.run_with_reader(lambda reader: reader.read_last_assigned_sequence_number(hub, partition))
+
+    async def _wait_while_events_arrive(self) -> None:
+        """Wait until no event has arrived for half a second or the host stops, at most ``collect_seconds``."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._setting.collect_seconds
+        while (left := deadline - clock()) > 0 and not self._stopping.is_set():
+            arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
+            try:
+                async with asyncio.timeout(min(_QUIET_SECONDS, left)):
+                    await arrival.wait()
+            except TimeoutError:
+                return
 
     async def _read_events(self, after_sequence: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size

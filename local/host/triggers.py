@@ -34,8 +34,11 @@ TABLE_GROUP = "adx"
 """Consumer group of the Kusto emulator, which fills the telemetry table with the impulses of the hub."""
 
 _ARCHIVE_GROUP = "archive"
-_COLLECT_SECONDS = {(IMPULSES_HUB, _ARCHIVE_GROUP): 1.0}
-"""Seconds to wait after a partial batch, by consumer group; the archive waits, because it writes a file per batch."""
+_COLLECT_SECONDS = {(IMPULSES_HUB, _ARCHIVE_GROUP): 5.0}
+"""Maximum number of seconds for which a consumer group collects events while they arrive, by hub and group.
+
+The archive writes a file for each batch. It also leaves the processors to ingestion during a burst.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ import hashlib
 import json
 import os
 import random
-import selectors
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -36,39 +35,10 @@ from tests.simulation.cosmos_account import (
 )
 from tests.simulation.cosmos_faults import CosmosFaults
 from tests.simulation.cosmos_network import MICROSECONDS, CosmosNetwork
-from tests.virtual_time import START
+from tests.virtual_time import START, run_in_virtual_time
 
 SEEDS: Final = range(25)
 CHAIN: Final = ChainKey(Target.DOMAIN_EVENTS, "line-1")
-
-
-class _InstantSelector(selectors.DefaultSelector):
-    """Selector that advances a virtual clock instead of waiting."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise RuntimeError("all tasks wait, and no callback is scheduled that could wake one")
-        self.now += max(timeout, 0.0)
-        return []
-
-
-class _VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio event loop with virtual time, which advances only if no callback is ready."""
-
-    def __init__(self) -> None:
-        self._clock = _InstantSelector()
-        super().__init__(self._clock)
-
-    def time(self) -> float:
-        return self._clock.now
-
-
-def run_in_virtual_time[T](main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time and return its result."""
-    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
-        return runner.run(main)
 
 
 class _Site:

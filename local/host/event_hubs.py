@@ -194,13 +194,13 @@ class PartitionLoop:
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
-        turn_end = await self._read_last_sequence_number()
+        turn_end = await self._read_turn_end()
         while not self._stopping.is_set():
             arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()
-                turn_end = await self._read_last_sequence_number()
+                turn_end = await self._read_turn_end()
                 continue
             for delivery in self._build_deliveries(events):
                 if not await self._try_deliver_or_drop(delivery):
@@ -209,9 +209,12 @@ class PartitionLoop:
                 await self._commit_offset(after)
             if self._setting.collect_seconds and after >= turn_end:
                 await self._wait_while_events_arrive()
-                turn_end = await self._read_last_sequence_number()
+                turn_end = await self._read_turn_end()
 
-    async def _read_last_sequence_number(self) -> int:
+    async def _read_turn_end(self) -> int:
+        """Return the sequence number of the newest event, after which a function that collects events waits again."""
+        if not self._setting.collect_seconds:
+            return 0
         hub, partition = self._reader.hub, self._reader.partition
         return await self._hub.run_with_reader(lambda reader: reader.read_last_assigned_sequence_number(hub, partition))
 

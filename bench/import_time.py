@@ -24,7 +24,7 @@ def measure_import_time() -> Iterator[Figure]:
         app.append(_measure_import_seconds("function_app"))
     ratio = statistics.median(app) / statistics.median(floor)
     detail = {"appSeconds": round(statistics.median(app), 4), "floorSeconds": round(statistics.median(floor), 4)}
-    yield Figure("import_time_ratio", ratio, "ratio", at_most=1.5, detail={**detail, "floor": FLOOR, "runs": RUNS})
+    yield Figure("import_time_ratio", ratio, "ratio", at_most=1.3, detail={**detail, "floor": FLOOR, "runs": RUNS})
 
 
 def _measure_import_seconds(module_names: str) -> float:

@@ -10,8 +10,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from shared.outbound.addresses import parse_networks
-
 EMBEDDED_ENGINE_URL_FILE: Final = "kusto-uri"
 """Name of the file in a data directory that contains the URL of its embedded query engine."""
 
@@ -386,6 +384,9 @@ class Settings(BaseModel):
     @classmethod
     def _check_allowed_networks(cls, value: str) -> str:
         """Check that WEBHOOK_ALLOWED_NETWORKS contains networks in CIDR form."""
+        # Most apps do not have this setting, and the module takes a hundredth of the import time of the app.
+        from shared.outbound.addresses import parse_networks  # noqa: PLC0415  see above
+
         try:
             parse_networks(value)
         except ValueError as error:

@@ -200,7 +200,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
             chain, call.principal.member_id, call.body, policy, append_id=append_id, body_bytes=len(call.request.body)
         )
     services().webhooks.start_event_sources()
-    return build_created_reply(chain, created.record)
+    return await build_created_reply(chain, created)
 
 
 @GROUP.endpoint(
@@ -306,7 +306,7 @@ async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
             signer=signer,
         )
     services().webhooks.start_event_sources()
-    return replace(build_created_reply(chain, decision.record), status=200)
+    return replace(await build_created_reply(chain, decision), status=200)
 
 
 @GROUP.endpoint(
@@ -338,7 +338,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
             signer=signer,
         )
     services().webhooks.start_event_sources()
-    return replace(build_created_reply(chain, decision.record), status=200)
+    return replace(await build_created_reply(chain, decision), status=200)
 
 
 async def _build_signer_if_needed(

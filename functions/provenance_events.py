@@ -101,7 +101,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     )
     async with reserve_append_id(call) as append_id:
         appended = await services().provenance.chain_log.append(chain, draft, append_id=append_id)
-    return build_created_reply(chain, appended.record)
+    return await build_created_reply(chain, appended)
 
 
 @GROUP.endpoint(

@@ -13,10 +13,12 @@ import orjson
 from functions.provenance_queries import LenientParser
 from shared.http.messages import JSON, Reply
 from shared.interpreter import pause_garbage_collection
+from shared.provenance.appender import AppendResult
+from shared.provenance.decisions import parse_content_if_verified
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, get_filter_fields
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
-from shared.provenance.records import parse_record, record_to_json
+from shared.provenance.records import build_damaged_record_error, parse_record, record_to_json
 from shared.text_formats.csv_cells import escape_csv_formula
 from shared.wiring import services
 
@@ -26,13 +28,27 @@ DAMAGED = "x-provenance-damaged"
 MAX_DAMAGED = 100
 
 
-def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
-    """Build the 201 reply with a new audit record, and a Link header to the checkpoint that will cover it."""
+async def build_created_reply(chain: ChainKey, appended: AppendResult) -> Reply:
+    """Build the 201 reply with a new audit record, and a Link header to the checkpoint that will cover it.
+
+    Raises:
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if an earlier request has stored the record, and the record was
+            changed in the store since.
+    """
+    record = appended.record
+    if appended.repeated:
+        await _require_undamaged_record(record)
     parameters = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
     link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
     # Proxies reject header lines longer than a few kilobytes.
     headers = {"Link": link} if len(link) <= MAX_LINK else {}
     return Reply(201, record_to_json(record), {"Content-Type": JSON, **headers})
+
+
+async def _require_undamaged_record(record: ChainRecord) -> None:
+    content = await services().runtime.run_in_thread_if_large(len(record.canonical), parse_content_if_verified, record)
+    if content is None:
+        raise build_damaged_record_error(record.sequence)
 
 
 async def build_record_list_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:

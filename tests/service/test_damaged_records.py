@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.service.local_service import Service, check_problem
-from tests.service.test_amendments import AMENDMENTS, approve_amendment, create_amendment, reject_amendment
-from tests.service.test_provenance import EVENTS, write_event
+from tests.service.test_amendments import AMENDMENTS, BODY, approve_amendment, create_amendment, reject_amendment
+from tests.service.test_provenance import EVENT, EVENTS, write_event
 
 THIRD = "000000000003"
 DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
@@ -84,6 +84,39 @@ def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, edit
     assert admin.get(AMENDMENTS, params={"scopeKey": "damaged", "status": "pending"}).status_code == 200
     check_problem(approve_amendment(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
     assert approve_amendment(admin, "damaged", "000000000002").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}", b"hello", b"\xff\xfe", b'{"Hash":"forged"}', b'{"RecordID":"000000000001"}']
+)
+def test_a_damaged_record_is_not_returned_to_a_repeated_request(
+    own_module_service: Service, editor: httpx.Client, content: bytes
+) -> None:
+    """A repeated request gets 409 and not the stored record, if that record was changed in the store since."""
+    scope = f"repeated {content!r}"
+    bodies = {EVENTS: {**EVENT, "ScopeKey": scope}, AMENDMENTS: {**BODY, "ScopeKey": scope}}
+    for (address, body), target in zip(bodies.items(), ("DomainEvents", "DomainAmendments"), strict=True):
+        headers = {"Idempotency-Key": f"{target} {content!r}"}
+        first = editor.post(address, json=body, headers=headers)
+        again = editor.post(address, json=body, headers=headers)
+        assert (again.status_code, again.content) == (201, first.content)
+        damage_record(own_module_service, target, scope, 1, content)
+        problem = check_problem(editor.post(address, json=body, headers=headers), 409, "RECORD_DAMAGED")
+        assert problem["recordId"] == first.json()["RecordID"]
+
+
+def test_a_forged_decision_is_not_returned_to_a_repeated_request(
+    own_module_service: Service, editor: httpx.Client
+) -> None:
+    """A repeated approval gets 409, if the stored decision was changed to a rejection."""
+    admin = own_module_service.create_client("admin@t")
+    amendment = create_amendment(editor, "forged decision").json()["RecordID"]
+    admin.headers["Idempotency-Key"] = "forged decision"
+    approved = approve_amendment(admin, "forged decision", amendment)
+    assert approve_amendment(admin, "forged decision", amendment).content == approved.content
+    forged = approved.content.split(b',"Hash"')[0].replace(b'"approved"', b'"rejected"') + b"}"
+    damage_record(own_module_service, "DomainAmendments", "forged decision", 2, forged)
+    check_problem(approve_amendment(admin, "forged decision", amendment), 409, "RECORD_DAMAGED")
 
 
 def change_filter_fields(service: Service, scope: str, sequence: int, change: str) -> None:

@@ -13,6 +13,7 @@ from functions.provenance_replies import (
     build_export_file_name,
     compute_max_csv_bytes,
 )
+from shared.provenance.appender import AppendResult
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import (
@@ -32,15 +33,16 @@ def build_record(entity: str = "B-1") -> ChainRecord:
     return seal_record(draft, 1, "2026-01-05T08:00:00.000000Z", genesis, "append-1")
 
 
-def test_a_created_record_links_to_its_checkpoint() -> None:
+async def test_a_created_record_links_to_its_checkpoint() -> None:
     """A new record links to its checkpoint with the encoded scope, unless proxies would reject the link."""
-    reply = build_created_reply(CHAIN, build_record())
+    appended = AppendResult(build_record(), repeated=False)
+    reply = await build_created_reply(CHAIN, appended)
     assert (reply.status, reply.headers["Content-Type"]) == (201, "application/json")
     assert reply.headers["Link"] == (
         '</oi-api/provenance/checkpoint?target=DomainEvents&scopeKey=line+1%2F%C3%A4>; rel="checkpoint"'
     )
     long_scope = ChainKey(Target.DOMAIN_EVENTS, "x" * MAX_LINK)
-    assert "Link" not in build_created_reply(long_scope, build_record()).headers
+    assert "Link" not in (await build_created_reply(long_scope, appended)).headers
 
 
 def read_csv_row(record: ChainRecord) -> dict[str, str]:

@@ -225,7 +225,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "PROVENANCE_REQUIRED": _build_error_code("The policy `provenance` cannot be removed through the API.", 409),
     "WORKSPACE_NOT_DECLARED": _build_error_code("No workspace document was applied yet.", 503),
     "PROVENANCE_UNAVAILABLE": _build_error_code(
-        "The audit log does not respond, or the stored end (tip) of a chain is invalid.", 503
+        "The audit log does not respond, its file is damaged, or the stored end (tip) of a chain is invalid.", 503
     ),
     "PROVENANCE_NOT_PROVISIONED": _build_error_code("The workspace has no provenance policy.", 503),
     "PROVENANCE_BUSY": _build_error_code(

@@ -28,7 +28,7 @@ from shared.backends.embedded.provenance_schema import (
     wrap_to_tolerate_invalid_utf8,
 )
 from shared.backends.embedded.provenance_verifier import VerifierProcess
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
+from shared.backends.embedded.sqlite import SqliteDatabase, build_file_failure_error, convert_sqlite_errors
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest_record
@@ -49,6 +49,7 @@ from shared.provenance.window_verification import VerifierUnavailableError, Veri
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CODE = "PROVENANCE_UNAVAILABLE"
+_STORE_NAME = "the audit log"
 _TIPS_PAGE = 500
 CHANGED = (
     "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
@@ -117,7 +118,7 @@ class SqliteChainStore:
         except (sqlite3.Error, OSError) as error:
             if committing:
                 raise OutcomeUnknownError from error
-            raise _build_unavailable_error() from error
+            raise build_file_failure_error(CODE, _STORE_NAME, error) from error
 
     async def read(self, chain: ChainKey, after_sequence: int, *, limit: int, max_bytes: int) -> RecordPage:
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
@@ -140,7 +141,7 @@ class SqliteChainStore:
             ) as rows:
                 consume_rows(rows)
 
-        with convert_sqlite_errors(CODE, "the audit log"):
+        with convert_sqlite_errors(CODE, _STORE_NAME):
             await self._verifying.read(wrap_to_tolerate_invalid_utf8(pass_rows_to_consumer))
 
     @asynccontextmanager
@@ -195,7 +196,7 @@ class SqliteChainStore:
             )
             return replace(page, scanned=page.scanned + skipped)
 
-        with convert_sqlite_errors(CODE, "the audit log"):
+        with convert_sqlite_errors(CODE, _STORE_NAME):
             return await self._querying.read_until_cancelled(wrap_to_tolerate_invalid_utf8(select_matches))
 
     async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
@@ -222,7 +223,7 @@ class SqliteChainStore:
         return await self._read_in_thread(select_decisions)
 
     async def find_sequence_after_misplaced_record(self, chain: ChainKey) -> int | None:
-        with convert_sqlite_errors(CODE, "the audit log"):
+        with convert_sqlite_errors(CODE, _STORE_NAME):
             return await self._verifying.read(
                 lambda connection: find_sequence_after_misplaced_record(connection, chain)
             )
@@ -256,7 +257,7 @@ class SqliteChainStore:
         await asyncio.gather(*(database.close() for database in databases))
 
     async def _read_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with convert_sqlite_errors(CODE, "the audit log"):
+        with convert_sqlite_errors(CODE, _STORE_NAME):
             return await self._reading.read(wrap_to_tolerate_invalid_utf8(function))
 
 
@@ -282,10 +283,6 @@ class SqliteAuditLog(EventLog):
         """Return all records of an audit chain, in order."""
         page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
         return [parse_record(record.canonical, record.hash) for record in page.records]
-
-
-def _build_unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
-    return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
 
 
 def _build_damaged_chain_error(fault: str) -> WorkspaceError:

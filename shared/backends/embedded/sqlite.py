@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from shared.backends.embedded.disk import enable_incremental_vacuum
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.observability.tracing import find_current_span_context, open_batch_span, open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -42,6 +43,8 @@ MAX_WRITES: Final = 256
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 """Number of SQLite's virtual machine instructions between two checks whether the caller is cancelled."""
 _DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+_LOG = logs.get_logger("sqlite")
 
 type Work = Callable[[sqlite3.Connection], Any]
 type Outcome = Any
@@ -109,8 +112,25 @@ def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        name = store_name[0].upper() + store_name[1:]
-        raise WorkspaceError(Kind.UNAVAILABLE, error_code, f"{name} does not respond; retry later.") from error
+        raise build_file_failure_error(error_code, store_name, error) from error
+
+
+def build_file_failure_error(error_code: str, store_name: str, cause: BaseException) -> WorkspaceError:
+    """Build the UNAVAILABLE error about a failure of a SQLite file.
+
+    If the file is damaged, log its cause; the error then has no Retry-After, because no retry can succeed.
+
+    Args:
+        error_code: error code, as for :func:`convert_sqlite_errors`.
+        store_name: what the file stores, as for :func:`convert_sqlite_errors`.
+        cause: exception of SQLite or of the operating system.
+    """
+    if is_damaged_file_error(cause):
+        _LOG.error("the file of %s is damaged: %s", store_name, cause)
+        detail = f"The file of {store_name} is damaged; an operator must restore it."
+        return WorkspaceError(Kind.UNAVAILABLE, error_code, detail, retryAfter=None)
+    name = store_name[0].upper() + store_name[1:]
+    return WorkspaceError(Kind.UNAVAILABLE, error_code, f"{name} does not respond; retry later.")
 
 
 def is_damaged_file_error(error: BaseException | None) -> bool:

@@ -26,6 +26,7 @@ from tests.unit.shared.provenance.record_rules import find_first_fault
 ROOT = Path(__file__).parents[5]
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 PLATFORM = Target.PLATFORM_CONFIG
+_PAGE_BYTES = 4_096
 
 
 async def get_workspace_id() -> str:
@@ -117,6 +118,27 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
     with pytest.raises(WorkspaceError) as caught:
         await log.append(PLATFORM, "u", EVENT, append_id="1")
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+
+
+async def test_a_damaged_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """If a page of its file is damaged, an audit log says so in errors without Retry-After, and logs the cause."""
+    path = tmp_path / "provenance.sqlite"
+    log = SqliteAuditLog(path, get_workspace_id)
+    await log.append(PLATFORM, "u", EVENT | {"EntityID": "marker"}, append_id="1")
+    await log.close()
+    content = path.read_bytes()
+    page = content.index(b"marker") // _PAGE_BYTES * _PAGE_BYTES
+    path.write_bytes(content[:page] + b"\xff" * _PAGE_BYTES + content[page + _PAGE_BYTES :])
+    log = SqliteAuditLog(path, get_workspace_id)
+    for operation in (log.read_all_records(PLATFORM), log.append(PLATFORM, "u", EVENT, append_id="2")):
+        caplog.clear()
+        with pytest.raises(WorkspaceError) as caught:
+            await operation
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+        assert caught.value.detail == "The file of the audit log is damaged; an operator must restore it."
+        assert caught.value.members == {"retryAfter": None}
+        assert "the file of the audit log is damaged: database disk image is malformed" in caplog.text
+    await log.close()
 
 
 async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:

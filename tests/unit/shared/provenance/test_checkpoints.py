@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.backends.embedded.key_files import FileNoteSigner
+from shared.backends.embedded.key_files import FileNoteSigner, get_public_key_folder, rotate_checkpoint_key
 from shared.backends.embedded.provenance import CHANGED
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import Kind, WorkspaceError
@@ -216,6 +216,23 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
     assert await ledger.checkpoints.create_all_and_count_them() == 1
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
     assert await ledger.checkpoints.create_all_and_count_them() == 1
+
+
+async def test_a_rotation_does_not_replace_lost_public_keys(ledger: Ledger) -> None:
+    """Without the public key of its checkpoint, a chain is broken after a rotation until that key is stored again."""
+    await ledger.checkpoints.create_if_grown(PLATFORM)
+    path = ledger.folder / "checkpoint-key.pem"
+    [public] = get_public_key_folder(path).iterdir()
+    content = public.read_bytes()
+    for file in (path, public):
+        file.unlink()
+    with pytest.raises(WorkspaceError) as caught:
+        await ledger.verify(PLATFORM)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    rotate_checkpoint_key(path)
+    assert "the newest checkpoint is not trusted" in (await ledger.verify(PLATFORM)).reason
+    (public.parent / "old.pem").write_bytes(content)
+    assert (await ledger.verify(PLATFORM)).chain_valid
 
 
 async def test_an_existing_checkpoint_is_not_replaced(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class AuditScope(TypedDict):
     records: int
     firstAt: datetime | None
     lastAt: datetime | None
-    lastRecordID: str
+    lastRecordID: str | None
     checkpointSize: int
     pendingAmendments: int
     lastVerifiedAt: datetime | None

@@ -282,7 +282,7 @@ def chain_summary_to_json(summary: ChainSummary) -> dict[str, Any]:
         "records": summary.records,
         "firstAt": summary.first_at if is_record_time(summary.first_at) else None,
         "lastAt": summary.last_at if is_record_time(summary.last_at) else None,
-        "lastRecordID": format_record_id(summary.records),
+        "lastRecordID": format_record_id(summary.records) if summary.records else None,
         "checkpointSize": summary.checkpoint_size or 0,
         "pendingAmendments": summary.pending or 0,
         "lastVerifiedAt": verdict.verified_at if verdict else None,

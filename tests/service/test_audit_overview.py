@@ -174,6 +174,7 @@ def test_a_deleted_chain_with_a_checkpoint_is_listed_as_broken(tmp_path: Path) -
     finally:
         own.stop()
     assert (row["scopeKey"], row["records"], row["checkpointSize"], row["firstAt"]) == ("deleted/ü", 0, 1, None)
+    assert row["lastRecordID"] is None
 
 
 def test_a_requested_verification_is_shown_in_the_list(service: Service) -> None:

@@ -1523,7 +1523,7 @@ class AuditScope(TypedDict):
     records: int
     firstAt: str | None
     lastAt: str | None
-    lastRecordID: str
+    lastRecordID: str | None
     checkpointSize: int
     pendingAmendments: int
     lastVerifiedAt: str | None

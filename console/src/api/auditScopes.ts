@@ -9,7 +9,7 @@ export interface AuditScope {
   records: number;
   firstAt: string | null;
   lastAt: string | null;
-  lastRecordID: string;
+  lastRecordID: string | null;
   checkpointSize: number;
   pendingAmendments: number;
   /** Null before the first verification. */

@@ -33,6 +33,7 @@ def test_missing_and_damaged_values_of_a_chain_are_null() -> None:
     row = chain_summary_to_json(ChainSummary(chain, 1, "yesterday", "", None, None))
     assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)
     assert (row["checkpointSize"], row["pendingAmendments"]) == (0, 0)
+    assert chain_summary_to_json(ChainSummary(chain, 0, "", "", None, None))["lastRecordID"] is None
 
 
 def test_a_broken_chain_is_marked_in_the_overview() -> None:

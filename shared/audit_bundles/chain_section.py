@@ -21,7 +21,7 @@ from shared.provenance.merkle import is_included
 from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.notes import NoteError
 from shared.provenance.overview_ports import ChainOverview
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target
 from shared.provenance.queries import build_query_result, iterate_record_pages
 from shared.provenance.records import record_to_json
 from shared.provenance.signed_roots import SignedRoot, SignedRoots
@@ -192,6 +192,7 @@ class ChainSection:
         self._sequences: list[int] = []
         self._last_sequence = 0
         self._is_damaged = False
+        self._genesis_of_broken_chain = ""
 
     async def write_files_and_build_manifest_entry(self, file: BundleFile) -> dict[str, Any]:
         """Write the chain's files into a bundle, and return the chain's entry for the file ``manifest.json``.
@@ -304,7 +305,7 @@ class ChainSection:
             equal=self._filters.equal, start=self._filters.start, end=self._filters.end, to_sequence=state.size
         )
         separator = b""
-        async for page, _, _ in iterate_record_pages(self._sources.store, self._chain, window, newest_first=False):
+        async for page in self._iterate_pages(window):
             await self._check()
             if not page:
                 continue
@@ -317,12 +318,23 @@ class ChainSection:
             separator = b","
         yield b"]"
 
+    async def _iterate_pages(self, window: Filters) -> AsyncIterator[Sequence[ChainRecord]]:
+        """Yield pages of the matching records, oldest first; for a broken chain without a head item, of its orphans."""
+        store, has_records = self._sources.store, False
+        async for page, _, _ in iterate_record_pages(store, self._chain, window, newest_first=False):
+            has_records = has_records or bool(page)
+            yield page
+        if self._genesis_of_broken_chain and not has_records and isinstance(store, OrphanRecords):
+            async for orphans in store.iterate_orphan_pages(self._genesis_of_broken_chain):
+                yield orphans
+
     async def _verify_chain(self, state: _SignedState) -> ChainVerdict:
         verifier = self._sources.verifier
         run = await verifier.start(self._chain)
         while not await verifier.verify_next_records_and_check_end(run, STEP_RECORDS):
             await self._check()
         verdict = await verifier.finish(run)
+        self._genesis_of_broken_chain = run.verification.genesis if _is_broken(verdict) else ""
         # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
         return verdict if state.size or not verdict.chain_valid else _EMPTY_CHAIN
 

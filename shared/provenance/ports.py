@@ -416,3 +416,17 @@ class OrphanRecords(Protocol):
             WorkspaceError: as the methods of :class:`ChainStore`.
         """
         ...
+
+    def iterate_orphan_pages(self, genesis_hash: str) -> AsyncIterator[Sequence[ChainRecord]]:
+        """Yield pages of the records that follow an orphan with the genesis hash of a chain, oldest first.
+
+        The orphan is the first record of the chain; the pages begin with it. Call this only for a chain without a head
+        item.
+
+        Args:
+            genesis_hash: genesis hash of the chain.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`ChainStore`.
+        """
+        ...

@@ -19,6 +19,7 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
+    find_number_of_orphans,
     find_sequence_after_misplaced_record,
     get_chain_number_or_zero,
     insert_records,
@@ -51,6 +52,8 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 CODE = "PROVENANCE_UNAVAILABLE"
 _STORE_NAME = "the audit log"
 _TIPS_PAGE = 500
+_ORPHANS_PAGE = 1_000
+_ORPHANS_PAGE_BYTES = 8_000_000
 CHANGED = (
     "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
     "ORDER BY timestamp, chain LIMIT ?"
@@ -121,11 +124,9 @@ class SqliteChainStore:
             raise build_file_failure_error(CODE, _STORE_NAME, error) from error
 
     async def read(self, chain: ChainKey, after_sequence: int, *, limit: int, max_bytes: int) -> RecordPage:
-        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
-
         def select_page(connection: sqlite3.Connection) -> RecordPage:
-            rows = connection.execute(sql, (get_chain_number_or_zero(connection, chain), max(after_sequence, 0)))
-            return build_record_page(rows, limit, max_bytes)
+            number = get_chain_number_or_zero(connection, chain)
+            return _select_record_page(connection, number, max(after_sequence, 0), limit, max_bytes)
 
         return await self._read_in_thread(select_page)
 
@@ -238,6 +239,16 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_orphans)
 
+    async def iterate_orphan_pages(self, genesis_hash: str) -> AsyncIterator[Sequence[ChainRecord]]:
+        number = await self._read_in_thread(lambda connection: find_number_of_orphans(connection, genesis_hash))
+        last, has_more = 0, number is not None
+        while has_more:
+            page = await self._read_in_thread(_build_page_reader(number or 0, last))
+            if page.records:
+                yield page.records
+                last = page.records[-1].sequence
+            has_more = page.more
+
     async def iterate_tips(
         self, changed_from_time: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
@@ -289,6 +300,19 @@ def _build_damaged_chain_error(fault: str) -> WorkspaceError:
     """Return the error for an append to a damaged chain; it has no Retry-After, because no retry can succeed."""
     detail = f"{fault}; an operator must verify the chain."
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail, retryAfter=None)
+
+
+def _select_record_page(
+    connection: sqlite3.Connection, chain_number: int, after_sequence: int, limit: int, max_bytes: int
+) -> RecordPage:
+    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
+    return build_record_page(connection.execute(sql, (chain_number, after_sequence)), limit, max_bytes)
+
+
+def _build_page_reader(chain_number: int, after_sequence: int) -> Callable[[sqlite3.Connection], RecordPage]:
+    return lambda connection: _select_record_page(
+        connection, chain_number, after_sequence, _ORPHANS_PAGE, _ORPHANS_PAGE_BYTES
+    )
 
 
 def _build_row_reader(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:

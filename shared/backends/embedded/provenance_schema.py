@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from shared.provenance.canonical import parse_json_if_canonical
 from shared.provenance.hash_rule import LAST_SEQUENCE, sequence_from_record_id
 from shared.provenance.overview_ports import is_pending_amendment
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Target, Tip
@@ -163,6 +164,17 @@ The other number has no head row, or the head row of another chain. If the chain
 records of every chain number without a head row are included.
 """
 
+_FIRST_RECORDS_WITH_GENESIS: Final = """
+WITH RECURSIVE numbered (number) AS (
+  SELECT min(chain) FROM records
+  UNION ALL SELECT (SELECT min(chain) FROM records WHERE chain > number) FROM numbered WHERE number IS NOT NULL
+)
+SELECT number, canonical FROM numbered JOIN records
+  ON chain = number AND sequence = (SELECT min(sequence) FROM records WHERE chain = number)
+WHERE instr(CAST(canonical AS BLOB), :genesis)
+"""
+"""Query for the earliest record of each chain number, if it contains a genesis hash, also in a value of its content."""
+
 
 class RecordPastEndError(Exception):
     """Raised if the file has a record after the end of the chain or before sequence number 1; a retry cannot help."""
@@ -180,6 +192,15 @@ def get_chain_number_or_zero(connection: sqlite3.Connection, key: ChainKey) -> i
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def find_number_of_orphans(connection: sqlite3.Connection, genesis_hash: str) -> int | None:
+    """Return the chain number under which a first record with this genesis hash is stored; None if there is none."""
+    for number, canonical in connection.execute(_FIRST_RECORDS_WITH_GENESIS, {"genesis": genesis_hash.encode()}):
+        value = parse_json_if_canonical(canonical) if type(canonical) is bytes else None
+        if type(value) is dict and value.get("PreviousHash") == genesis_hash:
+            return int(number)
+    return None
 
 
 def find_sequence_after_misplaced_record(connection: sqlite3.Connection, key: ChainKey) -> int | None:

@@ -204,6 +204,12 @@ DAMAGES = {
     "head item set back": ([HEAD_AT_2], [1, 2, 3, 4]),
     "all records deleted": (["DELETE FROM records WHERE true"], []),
     "head item deleted": (["UPDATE chains SET sequence = 0, hash = '' WHERE true"], [1, 2, 3, 4]),
+    "head item removed": (["DELETE FROM chains WHERE true"], [1, 2, 3, 4]),
+    "head item renamed": (["UPDATE chains SET scope = 'other' WHERE true"], [1, 2, 3, 4]),
+    "head item and second record removed": (
+        ["DELETE FROM records WHERE sequence = 2", "DELETE FROM chains WHERE true"],
+        [1, 3, 4],
+    ),
     "a Hash that is not hexadecimal": (["UPDATE records SET hash = 'zz' WHERE sequence = 2"], [1, 2, 3, 4]),
     "another Hash": ([f"UPDATE records SET hash = '{'ab' * 32}' WHERE sequence = 2"], [1, 2, 3, 4]),
 }

@@ -120,6 +120,22 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
+async def test_records_without_a_head_item_are_found_by_their_genesis_hash(
+    audit_log: SqliteAuditLog, tmp_path: Path
+) -> None:
+    """The records of a chain without a head item are read; a chain that only mentions the genesis hash is another."""
+    genesis = compute_genesis_hash("plant-a", PLATFORM)
+    mention = EVENT | {"AfterState": {"PreviousHash": genesis}}
+    await audit_log.append(Target.ACCESS_CONTROL, "u", mention, append_id="1")
+    first = await audit_log.append(PLATFORM, "u", EVENT, append_id="2")
+    second = await audit_log.append(PLATFORM, "u", EVENT, append_id="3")
+    with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as file, file:
+        file.execute("DELETE FROM chains")
+    pages = [page async for page in audit_log.store.iterate_orphan_pages(genesis)]
+    assert [record.hash for page in pages for record in page] == [first["Hash"], second["Hash"]]
+    assert not [page async for page in audit_log.store.iterate_orphan_pages("0" * 64)]
+
+
 async def test_a_damaged_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """If a page of its file is damaged, an audit log says so in errors without Retry-After, and logs the cause."""
     path = tmp_path / "provenance.sqlite"

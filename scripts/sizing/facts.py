@@ -7,6 +7,8 @@ deployment. Nothing was measured on Azure.
 
 from typing import Final
 
+from shared.backends.azure.event_hubs import PRODUCERS_PER_HUB
+
 SECONDS_PER_HOUR: Final = 3_600
 SECONDS_PER_DAY: Final = 86_400
 HOURS_PER_MONTH: Final = 730
@@ -25,6 +27,8 @@ BATCH_EVENTS: Final = 1_000
 """``maxEventBatchSize`` of host.json."""
 ROUND_TRIP_SECONDS: Final = 0.01
 """Assumed: one call to Event Hubs, Blob Storage or Cosmos DB within the region."""
+SENDS_AT_ONCE: Final = PRODUCERS_PER_HUB
+"""Batches that an instance sends to a hub at the same time."""
 MESSAGE_CPU_SECONDS: Final = 112e-6
 """Measured: processor time of one message in ingestion, archive and live stream together: 8,900 messages/s on a core.
 

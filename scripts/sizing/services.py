@@ -240,14 +240,17 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
     """Compute the size of each scaling group by name: HTTP functions, orchestrations, and one for each other function.
 
     An instance reads whole partitions; a function that reads a hub therefore has no more instances than partitions.
+    ``ingest`` has so many instances that each partition can send a batch while all others send.
     """
     at_once = load.requests_per_second_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
     busy = min(
         hubs.partitions, ceil(facts.HEADROOM * load.messages_per_second_per_deployment * facts.MESSAGE_CPU_SECONDS)
     )
     batches = compute_batches_per_second(load, hubs)
+    sending = ceil(hubs.partitions / facts.SENDS_AT_ONCE)
     return {
-        **{name: _compute_group_size(load, name, busy, batches) for name in ("ingest", "archive", "live")},
+        "ingest": _compute_group_size(load, "ingest", max(busy, sending), batches),
+        **{name: _compute_group_size(load, name, busy, batches) for name in ("archive", "live")},
         "http": _compute_group_size(
             load, "http", ceil(facts.HEADROOM * at_once), load.requests_per_second_per_deployment
         ),

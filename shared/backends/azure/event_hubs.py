@@ -5,6 +5,7 @@ Hubs namespace: sign-in with a managed identity, retries within the SDK and the 
 """
 
 import asyncio
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 SEND_TIMEOUT_SECONDS = 20.0
 SEND_ALL_SECONDS = 60.0
 SDK_RETRIES = 3
+PRODUCERS_PER_HUB = 8
+"""Number of producers (network connections) for each hub.
+
+A producer of the SDK holds a lock during a send, including its repeats, so a single producer would send the batches of
+all partition keys one after another.
+"""
+
 RETRY_AFTER_SECONDS = 2
 _BUSY = "server-busy"
 _MODULES = ("azure.eventhub.aio", "azure.identity.aio")
@@ -48,7 +56,8 @@ class Producer(Protocol):
 class EventHubsSender:
     """Implementation of EventSender: sends messages to Azure Event Hubs.
 
-    Each hub has one connection, which is opened on first use.
+    Each hub has up to ``PRODUCERS_PER_HUB`` producers, which are connected on first use. The partition key selects the
+    producer, so that messages with the same key keep their order.
 
     Args:
         namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
@@ -70,16 +79,17 @@ class EventHubsSender:
         self._connect = connect or (lambda hub: _connect_producer(namespace, client_id, hub))
         self._seconds = timeout_seconds
         self._runtime = runtime
-        self._producers: dict[str, Producer] = {}
+        self._producers: dict[tuple[str, int], Producer] = {}
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
         by_key: dict[str, list[HubMessage]] = {}
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
         try:
-            producer = await self._get_or_connect_producer(hub)
+            await load_modules(self._runtime, *_MODULES)
             async with asyncio.timeout(self._seconds):
                 for key, group in by_key.items():
+                    producer = self._get_or_connect_producer(hub, key)
                     await _send_with_partition_key(producer, key, group)
         except (WorkspaceError, asyncio.CancelledError):
             raise
@@ -89,17 +99,15 @@ class EventHubsSender:
             raise _error_from_send_failure(error) from error
 
     async def close(self) -> None:
-        """Close the connections to all hubs."""
+        """Close all connections to all hubs."""
         producers, self._producers = self._producers, {}
-        for producer in producers.values():
-            await producer.close()
+        await asyncio.gather(*(producer.close() for producer in producers.values()))
 
-    async def _get_or_connect_producer(self, hub: str) -> Producer:
-        if hub not in self._producers:
-            await load_modules(self._runtime, *_MODULES)
-        if hub not in self._producers:
-            self._producers[hub] = self._connect(hub)
-        return self._producers[hub]
+    def _get_or_connect_producer(self, hub: str, partition_key: str) -> Producer:
+        place = (hub, zlib.crc32(partition_key.encode()) % PRODUCERS_PER_HUB)
+        if place not in self._producers:
+            self._producers[place] = self._connect(hub)
+        return self._producers[place]
 
 
 def _connect_producer(namespace: str, client_id: str, hub: str) -> Producer:

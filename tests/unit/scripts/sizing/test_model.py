@@ -87,6 +87,13 @@ def test_partitions_can_process_the_load(load: Load) -> None:
 
 
 @given(LOADS)
+def test_every_partition_can_send_at_the_same_time(load: Load) -> None:
+    """The instances of ``ingest`` together can send as many batches at the same time as there are partitions."""
+    sizes = compute_deployment_sizes(load)
+    assert sizes.functions["ingest"].instances * facts.SENDS_AT_ONCE >= sizes.event_hubs.partitions
+
+
+@given(LOADS)
 def test_every_computed_quantity_has_a_meter(load: Load) -> None:
     """Each quantity is positive and finite and belongs to a known meter."""
     for meter, quantity in calculate_monthly_quantities(compute_deployment_sizes(load)).items():

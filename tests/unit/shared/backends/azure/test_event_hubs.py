@@ -1,5 +1,8 @@
 """Tests of sending to Azure Event Hubs, with a fake producer: batches and errors."""
 
+import asyncio
+import zlib
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -7,7 +10,7 @@ from azure.core.exceptions import ClientAuthenticationError
 from azure.eventhub import EventData, EventDataBatch
 from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
 
-from shared.backends.azure.event_hubs import EventHubsSender, Producer
+from shared.backends.azure.event_hubs import PRODUCERS_PER_HUB, EventHubsSender, Producer
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubMessage
 
@@ -40,22 +43,8 @@ class FakeProducer:
         self.closed = True
 
 
-class Namespace:
-    """Fake Event Hubs namespace that returns a producer for each hub and records the connections."""
-
-    def __init__(self, producer: FakeProducer) -> None:
-        self.hubs: list[str] = []
-        self._producer = producer
-
-    def connect(self, hub: str) -> Producer:
-        """Record the hub and return its producer."""
-        self.hubs.append(hub)
-        return self._producer
-
-
-def _build_sender(producer: FakeProducer) -> tuple[EventHubsSender, Namespace]:
-    namespace = Namespace(producer)
-    return EventHubsSender("unused.example", "", connect=namespace.connect), namespace
+def _build_sender(producer: FakeProducer) -> EventHubsSender:
+    return EventHubsSender("unused.example", "", connect=lambda _hub: producer)
 
 
 def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
@@ -63,20 +52,64 @@ def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
 
 
 async def test_messages_with_one_partition_key_are_in_one_batch() -> None:
-    """Messages with one partition key are in one batch and in order, and each hub has one connection."""
+    """Messages with one partition key are in one batch and in order."""
     producer = FakeProducer()
-    sender, namespace = _build_sender(producer)
+    sender = _build_sender(producer)
     await sender.send("impulses", [_build_message(1), _build_message(2, "press"), _build_message(3)])
     await sender.send("impulses", [_build_message(4)])
     assert producer.sent == [("rig", [b"000001", b"000003"]), ("press", [b"000002"]), ("rig", [b"000004"])]
     assert producer.properties[0] == {"messageId": "m-1"}
-    assert namespace.hubs == ["impulses"]
+
+
+class StuckProducer(FakeProducer):
+    """Fake producer that sends nothing until ``released`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started, self.released = asyncio.Event(), asyncio.Event()
+
+    async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
+        """Record a batch after ``released`` is set; a second batch meanwhile is an error."""
+        assert not self.started.is_set() or self.released.is_set()
+        self.started.set()
+        await self.released.wait()
+        await super().send_batch(event_data_batch, timeout=timeout)
+
+
+async def test_a_waiting_send_delays_no_keys_of_other_producers() -> None:
+    """While one producer of a hub waits, the other ones send; each partition key always has the same producer."""
+    stuck = StuckProducer()
+    producers: list[FakeProducer] = []
+
+    def connect(_hub: str) -> Producer:
+        producers.append(FakeProducer() if producers else stuck)
+        return producers[-1]
+
+    sender = EventHubsSender("unused.example", "", connect=connect)
+    waiting = asyncio.create_task(sender.send("telemetry", [_build_message(0, "rig")]))
+    await stuck.started.wait()
+    keys = [f"line-{number}" for number in range(100)]
+    places = {key: zlib.crc32(key.encode()) % PRODUCERS_PER_HUB for key in ("rig", *keys)}
+    independent = [key for key in keys if places[key] != places["rig"]]
+    assert independent
+    for _ in range(2):
+        await sender.send("telemetry", [_build_message(1, key) for key in independent])
+    assert not waiting.done()
+    stuck.released.set()
+    await waiting
+    assert len(producers) == PRODUCERS_PER_HUB
+    senders = Counter(key for producer in producers for key in {key for key, _ in producer.sent})
+    assert senders == Counter(["rig", *independent])
+    await sender.send("impulses", [_build_message(0, "rig")])
+    await sender.close()
+    assert len(producers) == PRODUCERS_PER_HUB + 1
+    assert all(producer.closed for producer in producers)
 
 
 async def test_batches_split_at_the_size_limit() -> None:
     """Messages that exceed one batch are sent in several batches, all of them and in order."""
     producer = FakeProducer(size=1000)
-    sender, _ = _build_sender(producer)
+    sender = _build_sender(producer)
     await sender.send("impulses", [_build_message(number, size=200) for number in range(50)])
     assert len(producer.sent) > 10
     assert [body[:6] for _, bodies in producer.sent for body in bodies] == [b"%06d" % number for number in range(50)]
@@ -84,7 +117,7 @@ async def test_batches_split_at_the_size_limit() -> None:
 
 async def test_a_too_large_message_is_rejected() -> None:
     """A message that is larger than a batch is rejected as too large."""
-    sender, _ = _build_sender(FakeProducer(size=1000))
+    sender = _build_sender(FakeProducer(size=1000))
     with pytest.raises(WorkspaceError) as caught:
         await sender.send("impulses", [_build_message(1), _build_message(2, size=2000)])
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
@@ -111,7 +144,7 @@ async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kin
     """If a hub fails, throttling or an outage is reported without details, and a later send can succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
-    sender, _ = _build_sender(producer)
+    sender = _build_sender(producer)
     with pytest.raises(WorkspaceError) as caught:
         await sender.send("telemetry", [_build_message(1)])
     assert (caught.value.kind, caught.value.code) == (kind, code)
@@ -119,15 +152,6 @@ async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kin
     assert str(failure) not in str(caught.value) or not str(failure)
     await sender.send("telemetry", [_build_message(1)])
     assert producer.sent == [("rig", [b"000001"])]
-
-
-async def test_closing_the_sender_closes_each_connection_once() -> None:
-    """Closing the sender closes each of its connections exactly once."""
-    producer = FakeProducer()
-    sender, _ = _build_sender(producer)
-    await sender.send("telemetry", [])
-    await sender.close()
-    assert producer.closed
 
 
 async def test_a_sender_signs_in_only_when_it_sends() -> None:

@@ -21,7 +21,7 @@ sys.meta_path.insert(0, Finder())
 async def publish():
     service = WebPubSub("http://127.0.0.1:9", "live", "key")
     sender = EventHubsSender("unused.invalid", "", timeout_seconds=0.01)
-    for use in (service.publish("group", b"{}"), sender.send("hub", [HubMessage("key", b"{}", {})])):
+    for use in (service.publish("group", b"{}"), sender.send("hub", [HubMessage(b"{}", "key", {})])):
         try:
             await use
         except WorkspaceError:

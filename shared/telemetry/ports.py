@@ -26,7 +26,8 @@ class EventSender(Protocol):
         then contain some messages twice.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` or THROTTLED ``THROTTLED``.
+            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE``; THROTTLED ``THROTTLED`` if the hub has stored no
+                message.
         """
         ...
 

@@ -1,12 +1,13 @@
 """Sender to Azure Event Hubs; the partition key preserves the order of a connection's messages.
 
 Tested with the SDK's batches and errors, and with a fake producer instead of a connection. Never run against an Event
-Hubs namespace: sign-in with a managed identity, retries within the SDK and the ``server-busy`` reply are untested.
+Hubs namespace: sign-in with a managed identity and the ``server-busy`` reply are untested.
 """
 
 import asyncio
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from shared.backends.azure.identity import create_app_credential
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
 
 SEND_TIMEOUT_SECONDS = 20.0
 SEND_ALL_SECONDS = 60.0
-SDK_RETRIES = 3
+ATTEMPTS = 4
+"""Maximum number of attempts of a call until the hub has stored its first batch."""
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 8.0
+"""Limits of the pause before a repeated attempt; the pause doubles with each attempt and is randomised."""
+
 PRODUCERS_PER_HUB = 8
 """Number of producers (network connections) for each hub.
 
-A producer of the SDK holds a lock during a send, including its repeats, so a single producer would send the batches of
-all partition keys one after another.
+A producer of the SDK holds a lock during a send, so a single producer would send the batches of all partition keys one
+after another.
 """
 
 RETRY_AFTER_SECONDS = 2
@@ -59,12 +66,15 @@ class EventHubsSender:
     Each hub has up to ``PRODUCERS_PER_HUB`` producers, which are connected on first use. The partition key selects the
     producer, so that messages with the same key keep their order.
 
+    A call is one or more batches, and Event Hubs cannot take a stored batch back. After the first batch, a call repeats
+    failed attempts until its timeout, because an error would make the caller send the stored messages again.
+
     Args:
         namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         connect: opens the producer of a hub; tests replace it.
         timeout_seconds: timeout in seconds for sending all messages of a call, including the connection.
-        runtime: worker threads.
+        runtime: worker threads, and pauses between attempts.
     """
 
     def __init__(
@@ -85,18 +95,19 @@ class EventHubsSender:
         by_key: dict[str, list[HubMessage]] = {}
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
+        sending = _Sending(self._runtime)
         try:
             await load_modules(self._runtime, *_MODULES)
             async with asyncio.timeout(self._seconds):
                 for key, group in by_key.items():
-                    producer = self._get_or_connect_producer(hub, key)
-                    await _send_with_partition_key(producer, key, group)
+                    await sending.send_with_partition_key(self._get_or_connect_producer(hub, key), key, group)
         except (WorkspaceError, asyncio.CancelledError):
             raise
         except Exception as error:
             # The SDK raises its own errors and those of azure-core, the credential and the socket.
-            _LOGGER.warning("sending to an event hub failed", exc_info=True, extra=fields(hub=hub))
-            raise _error_from_send_failure(error) from error
+            counts = fields(hub=hub, stored=sending.stored_count, messages=len(messages))
+            _LOGGER.warning("sending to an event hub failed", exc_info=True, extra=counts)
+            raise sending.build_error(error, len(messages)) from error
 
     async def close(self) -> None:
         """Close all connections to all hubs."""
@@ -115,8 +126,9 @@ def _connect_producer(namespace: str, client_id: str, hub: str) -> Producer:
     from azure.eventhub.aio import EventHubProducerClient  # noqa: PLC0415
 
     credential = create_app_credential(client_id)
+    # The SDK would hold the producer's lock during its own repeats and pauses, so this module repeats instead.
     client = EventHubProducerClient(
-        namespace, hub, credential, retry_total=SDK_RETRIES, auth_timeout=SEND_TIMEOUT_SECONDS
+        namespace, hub, credential, retry_total=0, retry_backoff_factor=0, auth_timeout=SEND_TIMEOUT_SECONDS
     )
     return _ProducerWithCredential(cast("Producer", client), credential)
 
@@ -136,22 +148,77 @@ class _ProducerWithCredential:
         await self._credential.close()
 
 
-async def _send_with_partition_key(producer: Producer, partition_key: str, messages: Sequence[HubMessage]) -> None:
-    from azure.eventhub import EventData  # noqa: PLC0415  see _connect_producer
+class _Sending:
+    """One call of ``send``: sends batches, and repeats failed attempts.
 
-    batch = await producer.create_batch(partition_key=partition_key)
-    for message in messages:
-        event = EventData(message.body)
-        event.properties.update(message.properties)
-        if not _try_add_event(batch, event):
-            if len(batch):
-                await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
-                batch = await producer.create_batch(partition_key=partition_key)
+    Attributes:
+        stored_count: number of messages that the hub has confirmed.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.stored_count = 0
+        self._is_outcome_known = True
+        self._runtime = runtime
+
+    async def send_with_partition_key(
+        self, producer: Producer, partition_key: str, messages: Sequence[HubMessage]
+    ) -> None:
+        """Send messages in as few batches as possible."""
+        from azure.eventhub import EventData  # noqa: PLC0415  see _connect_producer
+
+        create_batch = partial(producer.create_batch, partition_key=partition_key)
+        batch = await self._repeat_until_done(create_batch)
+        for message in messages:
+            event = EventData(message.body)
+            event.properties.update(message.properties)
             if not _try_add_event(batch, event):
-                detail = "A message is larger than the event hub allows; send smaller messages."
-                raise WorkspaceError(Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", detail)
-    if len(batch):
-        await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
+                if len(batch):
+                    await self._send_batch(producer, batch)
+                    batch = await self._repeat_until_done(create_batch)
+                if not _try_add_event(batch, event):
+                    detail = "A message is larger than the event hub allows; send smaller messages."
+                    raise WorkspaceError(Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", detail)
+        if len(batch):
+            await self._send_batch(producer, batch)
+
+    def build_error(self, error: Exception, message_count: int) -> WorkspaceError:
+        """Build the error for the caller from the error that ended the call.
+
+        Clients repeat every request after THROTTLED, so this error is only for a call that has surely stored nothing.
+        """
+        if self.stored_count:
+            detail = (
+                f"The event hub has confirmed only {self.stored_count} of {message_count} messages; send all of them "
+                "again. Messages that have no id and were sent without an Idempotency-Key are then possibly stored "
+                "twice."
+            )
+        elif _is_busy(error) and self._is_outcome_known:
+            return WorkspaceError(
+                Kind.THROTTLED, "THROTTLED", "The event hub is busy; retry later.", retryAfter=RETRY_AFTER_SECONDS
+            )
+        else:
+            detail = "The event hub cannot accept events; retry later."
+        return WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", detail, retryAfter=RETRY_AFTER_SECONDS)
+
+    async def _send_batch(self, producer: Producer, batch: "EventDataBatch") -> None:
+        await self._repeat_until_done(partial(producer.send_batch, batch, timeout=SEND_TIMEOUT_SECONDS))
+        self.stored_count += len(batch)
+
+    async def _repeat_until_done[T](self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Call ``attempt`` until it succeeds; at most ``ATTEMPTS`` times if the hub has stored nothing yet."""
+        failure_count = 0
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:
+                failure_count += 1
+                # After any other error, the hub has possibly stored the batch.
+                self._is_outcome_known &= _is_busy(error)
+                if not self.stored_count and failure_count == ATTEMPTS:
+                    raise
+                _LOGGER.info("an attempt to send to an event hub failed; it is repeated", exc_info=True)
+            pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (failure_count - 1))
+            await self._runtime.sleep(pause * self._runtime.uniform(0.5, 1))
 
 
 def _try_add_event(batch: "EventDataBatch", event: "EventData") -> bool:
@@ -163,14 +230,5 @@ def _try_add_event(batch: "EventDataBatch", event: "EventData") -> bool:
     return True
 
 
-def _error_from_send_failure(error: Exception) -> WorkspaceError:
-    if getattr(error, "error", None) == _BUSY:
-        return WorkspaceError(
-            Kind.THROTTLED, "THROTTLED", "The event hub is busy; retry later.", retryAfter=RETRY_AFTER_SECONDS
-        )
-    return WorkspaceError(
-        Kind.UNAVAILABLE,
-        "TELEMETRY_HUB_UNAVAILABLE",
-        "The event hub cannot accept events; retry later.",
-        retryAfter=RETRY_AFTER_SECONDS,
-    )
+def _is_busy(error: Exception) -> bool:
+    return getattr(error, "error", None) == _BUSY

@@ -1,17 +1,22 @@
-"""Tests of sending to Azure Event Hubs, with a fake producer: batches and errors."""
+"""Tests of sending to Azure Event Hubs, with a fake producer: batches, repeats and errors."""
 
 import asyncio
 import zlib
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
-from azure.eventhub import EventData, EventDataBatch
+from azure.eventhub import EventData, EventDataBatch, _client_base
+from azure.eventhub._pyamqp.error import AMQPException
+from azure.eventhub.aio import EventHubProducerClient, _client_base_async
+from azure.eventhub.aio._producer_async import EventHubProducer
 from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
 
-from shared.backends.azure.event_hubs import PRODUCERS_PER_HUB, EventHubsSender, Producer
+from shared.backends.azure.event_hubs import ATTEMPTS, PRODUCERS_PER_HUB, EventHubsSender, Producer, _connect_producer
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import Runtime
 from shared.telemetry.models import HubMessage
 
 
@@ -22,7 +27,7 @@ class FakeProducer:
         self.size = size
         self.sent: list[tuple[str, list[bytes]]] = []
         self.properties: list[dict[Any, Any]] = []
-        self.failures: list[Exception] = []
+        self.failures: list[Exception | None] = []
         self.closed = False
 
     async def create_batch(self, *, partition_key: str) -> EventDataBatch:
@@ -30,10 +35,11 @@ class FakeProducer:
         return EventDataBatch(max_size_in_bytes=self.size, partition_key=partition_key)
 
     async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
-        """Record a batch, or raise the error that the test has set."""
+        """Record a batch, or raise the error that the test has set for this attempt."""
         assert timeout > 0
-        if self.failures:
-            raise self.failures.pop(0)
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
         events = [event for event in event_data_batch._internal_events if isinstance(event, EventData)]
         self.sent.append((str(event_data_batch._partition_key), [event.body_as_str().encode() for event in events]))
         self.properties += [dict(event.properties or {}) for event in events]
@@ -43,8 +49,12 @@ class FakeProducer:
         self.closed = True
 
 
-def _build_sender(producer: FakeProducer) -> EventHubsSender:
-    return EventHubsSender("unused.example", "", connect=lambda _hub: producer)
+async def _skip_pause(_seconds: float) -> None:
+    """Return at once."""
+
+
+def _build_sender(producer: FakeProducer, sleep: Callable[[float], Awaitable[None]] = _skip_pause) -> EventHubsSender:
+    return EventHubsSender("unused.example", "", connect=lambda _hub: producer, runtime=Runtime(sleep=sleep))
 
 
 def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
@@ -143,7 +153,7 @@ def _build_busy_error() -> EventHubError:
 async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kind: Kind, code: str) -> None:
     """If a hub fails, throttling or an outage is reported without details, and a later send can succeed."""
     producer = FakeProducer()
-    producer.failures = [failure]
+    producer.failures = [failure] * ATTEMPTS
     sender = _build_sender(producer)
     with pytest.raises(WorkspaceError) as caught:
         await sender.send("telemetry", [_build_message(1)])
@@ -152,6 +162,67 @@ async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kin
     assert str(failure) not in str(caught.value) or not str(failure)
     await sender.send("telemetry", [_build_message(1)])
     assert producer.sent == [("rig", [b"000001"])]
+
+
+async def test_the_error_is_throttled_only_if_the_hub_has_surely_stored_nothing() -> None:
+    """If an attempt was lost, later throttling is reported as an outage, because clients repeat throttled requests."""
+    producer = FakeProducer()
+    producer.failures = [ConnectionLostError("lost"), *[_build_busy_error()] * (ATTEMPTS - 1)]
+    with pytest.raises(WorkspaceError) as caught:
+        await _build_sender(producer).send("telemetry", [_build_message(1)])
+    assert caught.value.code == "TELEMETRY_HUB_UNAVAILABLE"
+
+
+async def test_batches_after_the_first_are_repeated_until_they_are_stored() -> None:
+    """After the hub has stored the first batch, the sender repeats the others in order, more often than the first."""
+    producer = FakeProducer(size=1000)
+    producer.failures = [None, *[_build_busy_error(), ConnectionLostError("lost")] * ATTEMPTS]
+    await _build_sender(producer).send("telemetry", [_build_message(number, size=400) for number in range(6)])
+    assert not producer.failures
+    assert [body[:6] for _, bodies in producer.sent for body in bodies] == [b"%06d" % number for number in range(6)]
+
+
+async def test_an_error_after_the_first_batch_states_how_many_messages_are_stored() -> None:
+    """If the time ends before all batches are stored, the error is no throttling, and states what is stored."""
+
+    async def end_time(_seconds: float) -> None:
+        raise TimeoutError
+
+    producer = FakeProducer(size=1000)
+    producer.failures = [None, _build_busy_error()]
+    with pytest.raises(WorkspaceError) as caught:
+        await _build_sender(producer, end_time).send("telemetry", [_build_message(each, size=400) for each in range(6)])
+    stored = len(producer.sent[0][1])
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE")
+    assert f"confirmed only {stored} of 6 messages" in caught.value.detail
+
+
+async def test_the_sdk_does_not_pause_while_it_holds_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a hub is busy, the SDK reports it after two attempts without a pause, so that other sends can begin."""
+    attempts: list[EventHubProducer] = []
+    pauses: list[float] = []
+
+    async def reject_events(producer: EventHubProducer, **_: Any) -> None:
+        attempts.append(producer)
+        raise AMQPException(condition=b"com.microsoft:server-busy", description="busy")
+
+    async def list_no_partitions(client: Any) -> None:
+        client._partition_ids = []
+
+    def compute_pause(*arguments: Any) -> float:
+        pauses.append(_client_base._get_backoff_time(*arguments))
+        return pauses[-1]
+
+    monkeypatch.setattr(EventHubProducer, "_send_event_data", reject_events)
+    monkeypatch.setattr(EventHubProducerClient, "_get_partitions", list_no_partitions)
+    monkeypatch.setattr(_client_base_async, "_get_backoff_time", compute_pause)
+    producer = _connect_producer("unused.invalid", "", "telemetry")
+    batch = EventDataBatch(max_size_in_bytes=1000, partition_key="rig")
+    batch.add(EventData(b"{}"))
+    with pytest.raises(EventHubError) as caught:
+        await producer.send_batch(batch, timeout=60)
+    await producer.close()
+    assert (caught.value.error, len(attempts), pauses) == ("server-busy", 2, [0, 0])
 
 
 async def test_a_sender_signs_in_only_when_it_sends() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Call
+from shared.idempotency.keys import hash_key
 from shared.idempotency.replies import MAYBE_DONE
 from shared.wiring import services
 
@@ -120,6 +121,16 @@ async def run_once_per_idempotency_key(
     return await services().idempotency.replies.run_once_and_get_reply(
         member, call.request.method, key, request, handle_request
     )
+
+
+def hash_idempotency_key(call: Call[Any, Any]) -> str:
+    """Return a hash of the request's Idempotency-Key and caller; empty if the request has no key. Nothing is stored.
+
+    Raises:
+        WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters.
+    """
+    key = call.request.headers.get(HEADER)
+    return "" if key is None else hash_key(call.principal.member_id, call.request.method, key)
 
 
 async def derive_secret_seed(call: Call[Any, Any]) -> bytes:

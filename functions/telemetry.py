@@ -3,11 +3,12 @@
 import json
 from typing import Any, Final, TypedDict
 
+from functions.idempotency import hash_idempotency_key
 from functions.reply_docs.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
 from shared.errors import build_invalid_field_error
 from shared.http.messages import Reply, build_json_reply
-from shared.http.operation_docs import DocumentedReply, OperationDocs
+from shared.http.operation_docs import IDEMPOTENCY_KEY, IDEMPOTENT, DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
 from shared.telemetry.message_parser import MAX_MESSAGES
@@ -56,8 +57,16 @@ NDJSON: Final = "application/x-ndjson"
 _NDJSON_TYPES: Final = frozenset({NDJSON, "application/ndjson"})
 _NDJSON_SCHEMA: Final[dict[str, Any]] = {
     "type": "string",
-    "description": "1 to 5,000 lines with one message each, at most 16 MiB. All are accepted or none; an error names "
-    "its line as `line N`.",
+    "description": "1 to 5,000 lines with one message each, at most 16 MiB. An invalid line rejects all of them; the "
+    "error names it as `line N`.",
+}
+_REPEATABLE: Final[dict[str, Any]] = {
+    IDEMPOTENCY_KEY: {
+        **IDEMPOTENT[IDEMPOTENCY_KEY],
+        "description": "Key of 1 to 255 printable characters for safe retries of messages without an id: within 24 "
+        "hours, a repeated request with the same key and the same messages stores each of them once. Messages that "
+        "differ are stored, also with the same key. Use a new UUID for each request.",
+    }
 }
 _EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "Pressure": 4.2}
 
@@ -68,6 +77,7 @@ ACCEPTED_DOCS = OperationDocs(
     body_schema=_BODY_SCHEMA,
     body_forms={NDJSON: _NDJSON_SCHEMA},
     form_examples={NDJSON: f"{json.dumps(_EXAMPLE)}\n"},
+    headers=_REPEATABLE,
     path={"lookup": LOOKUP},
 )
 
@@ -85,10 +95,11 @@ ACCEPTED_DOCS = OperationDocs(
 async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     """Accept telemetry messages for a data connection: one, an array of up to 500, or up to 5,000 NDJSON lines."""
     service, lookup, text = services().telemetry.service, call.path["lookup"], call.request.body
-    binding = call.principal.binding
+    binding, retry_key = call.principal.binding, hash_idempotency_key(call)
     await service.check_may_send_to_connection(lookup, binding)
     if call.request.media_type in _NDJSON_TYPES:
-        return build_json_reply({"accepted": await service.accept_and_count_lines(lookup, text, binding=binding)}, 202)
+        count = await service.accept_and_count_lines(lookup, text, binding=binding, retry_key=retry_key)
+        return build_json_reply({"accepted": count}, 202)
     try:
         body = await parse_json_body(text, services().runtime, keeps_long_integers=True)
     except ValueError as error:
@@ -97,9 +108,10 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
         )
         field = "body" if index is None else f"[{index}]"
         raise build_invalid_field_error(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
-    return build_json_reply(
-        {"accepted": await service.accept_and_count_messages(lookup, body, body_bytes=len(text), binding=binding)}, 202
+    count = await service.accept_and_count_messages(
+        lookup, body, body_bytes=len(text), binding=binding, retry_key=retry_key
     )
+    return build_json_reply({"accepted": count}, 202)
 
 
 def _describe_json_error(error: ValueError) -> str:

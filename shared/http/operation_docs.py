@@ -48,15 +48,17 @@ STATE = {"ETag": "Entity tag of the stored version, for If-Match; it changes wit
 DEFINITION = {"ETag": "Entity tag of the stored definition, for If-Match; equal definitions have equal tags."}
 """Header of replies about items of the catalog, whose ETag depends only on the definition."""
 
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+
 IDEMPOTENT: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Idempotency-Key": {
+    IDEMPOTENCY_KEY: {
         "description": "Key of 1 to 255 printable characters for safe retries: a repeated request with the same key "
         "has no further effect for 24 hours. A key that was used for another request is rejected with 422. Use a new "
         "UUID for each request.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
     }
 }
-"""Request header of operations whose repetition with the same key has no further effect."""
+"""Request header of operations that store the key, so that a repetition with the key has no further effect."""
 
 WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
     "Prefer": {

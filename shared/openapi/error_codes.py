@@ -174,7 +174,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "STORAGE_FULL": _build_error_code(
         "The disk of the local host has less free space than the reserve (`DISK_RESERVE_MB`).", 507
     ),
-    "TELEMETRY_HUB_UNAVAILABLE": _build_error_code("The event hub does not accept messages now; send them again.", 503),
+    "TELEMETRY_HUB_UNAVAILABLE": _build_error_code(
+        "The event hub does not accept messages now, or has stored only a part of them; send all of them again.", 503
+    ),
     "SURFACE_NOT_FOUND": _build_error_code("No surface has this lookup.", 404),
     "UPGRADE_REQUIRED": _build_error_code(
         "The live stream needs a WebSocket: `Upgrade: websocket` and `Connection: Upgrade`.", 426

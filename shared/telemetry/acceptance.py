@@ -6,6 +6,7 @@ The rules come from the credential, which may be bound to connections, and from 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from typing import Final, Protocol
 
 from shared.auth.device_patterns import build_device_id_matcher
@@ -151,7 +152,13 @@ class TelemetryService:
         check_may_send_to_connection((await self._catalog()).policies.telemetry, binding, connection_lookup)
 
     async def accept_and_count_messages(
-        self, connection_lookup: str, body: object, *, body_bytes: int = 0, binding: TelemetryBinding | None = None
+        self,
+        connection_lookup: str,
+        body: object,
+        *,
+        body_bytes: int = 0,
+        binding: TelemetryBinding | None = None,
+        retry_key: str = "",
     ) -> int:
         """Send one message or an array of messages to the hub; return after the hub has stored all messages.
 
@@ -160,6 +167,8 @@ class TelemetryService:
             body: JSON value of the request.
             body_bytes: size of the body's text in bytes; a large body is validated in a worker thread.
             binding: connections and devices to which the caller's credential is limited; None if unlimited.
+            retry_key: text that is the same in each attempt of a request, and differs for each caller; see
+                :func:`build_hub_messages`.
 
         Returns:
             Number of accepted messages.
@@ -167,15 +176,16 @@ class TelemetryService:
         Raises:
             WorkspaceError: the same errors as ``parse_messages`` and ``check_devices_and_timestamps``; NOT_FOUND
                 ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the
-                sender. After STORAGE_FULL and errors of the sender, the caller can safely send the same
-                messages again.
+                sender. After an UNAVAILABLE error of the sender, the hub possibly contains some of the messages; after
+                all other errors, it contains none. A repeated call stores a message with an id, or with the same
+                ``retry_key``, only once.
         """
         return await self._send_and_count_messages(
-            connection_lookup, body_bytes, partial(parse_messages, body), binding
+            connection_lookup, body_bytes, partial(parse_messages, body), binding, retry_key
         )
 
     async def accept_and_count_lines(
-        self, connection_lookup: str, ndjson: bytes, *, binding: TelemetryBinding | None = None
+        self, connection_lookup: str, ndjson: bytes, *, binding: TelemetryBinding | None = None, retry_key: str = ""
     ) -> int:
         """Send messages in NDJSON form to the hub, one message for each line; see :meth:`accept_and_count_messages`.
 
@@ -183,7 +193,7 @@ class TelemetryService:
             WorkspaceError: the same errors as ``parse_ndjson_messages``, and as :meth:`accept_and_count_messages`.
         """
         return await self._send_and_count_messages(
-            connection_lookup, len(ndjson), partial(parse_ndjson_messages, ndjson), binding
+            connection_lookup, len(ndjson), partial(parse_ndjson_messages, ndjson), binding, retry_key
         )
 
     async def _send_and_count_messages(
@@ -192,6 +202,7 @@ class TelemetryService:
         body_bytes: int,
         parse: Callable[[MessageLayout, list[FieldError] | None], list[AcceptedMessage]],
         binding: TelemetryBinding | None,
+        retry_key: str,
     ) -> int:
         catalog = await self._catalog()
         policy = catalog.policies.telemetry
@@ -207,7 +218,7 @@ class TelemetryService:
             errors: list[FieldError] = []
             messages = parse(layout_from_source(stored.value.source), errors)
             check_devices_and_timestamps(messages, stored.value, policy, binding, received_at, errors)
-            return build_hub_messages(stored.value, messages, received_at, self._runtime)
+            return build_hub_messages(stored.value, messages, received_at, self._runtime, retry_key)
 
         has_long_check = stored is not None and _has_long_device_check(stored.value, policy, binding, body_bytes)
         converted = await self._run_conversion(convert_messages, body_bytes, has_long_check=has_long_check)
@@ -233,7 +244,11 @@ def hub_messages_from_body(
 
 
 def build_hub_messages(
-    connection: Connection, messages: Sequence[AcceptedMessage], received_at: datetime, runtime: Runtime
+    connection: Connection,
+    messages: Sequence[AcceptedMessage],
+    received_at: datetime,
+    runtime: Runtime,
+    retry_key: str = "",
 ) -> list[HubMessage]:
     """Build hub messages from telemetry messages; the partition key is the connection, which preserves the order.
 
@@ -242,6 +257,8 @@ def build_hub_messages(
         messages: messages that ``parse_messages`` has validated.
         received_at: timestamp for messages without a timestamp.
         runtime: source of ids for messages without an id.
+        retry_key: text that is the same in each attempt of a request, and differs for each caller; the ids of messages
+            without an id derive from it. Empty for random ids.
 
     Raises:
         WorkspaceError: CONFLICT ``CONNECTION_DISABLED``.
@@ -257,13 +274,25 @@ def build_hub_messages(
             build_application_properties(
                 connection.lookup,
                 message.timestamp or received_at,
-                message.message_id or str(runtime.new_uuid()),
+                message.message_id
+                or (_derive_message_id(retry_key, index, message) if retry_key else str(runtime.new_uuid())),
                 message.device_id or connection.lookup,
                 HTTP,
             ),
         )
-        for message in messages
+        for index, message in enumerate(messages)
     ]
+
+
+def _derive_message_id(retry_key: str, index: int, message: AcceptedMessage) -> str:
+    """Derive the id of a message without an id from the key of its request, its position and its content.
+
+    The content is included because a caller possibly uses a key again for other messages; these must not be removed as
+    repeats.
+    """
+    timestamp = message.timestamp.isoformat() if message.timestamp else ""
+    described = f"{retry_key}\n{index}\n{timestamp}\n{message.device_id or ''}\n".encode()
+    return sha256(described + message.payload).hexdigest()[:32]
 
 
 class ClosableSender(EventSender, Protocol):

@@ -62,6 +62,23 @@ def test_messages_with_the_same_id_are_stored_once(service: Service) -> None:
     assert len(query_rows(editor, "Telemetry | where Payload.mark == 'dup'")) == 20
 
 
+def test_a_repeat_with_an_idempotency_key_stores_messages_once(service: Service) -> None:
+    """Repeats with a caller's Idempotency-Key store messages without an id once; equal messages of a request remain."""
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
+    for headers in ({"Idempotency-Key": "k"}, {"Idempotency-Key": "k"}, {}):
+        reply = editor.post("/oi-api/telemetry/press", json=[{"mark": "again"}] * 2, headers=headers)
+        assert reply.status_code == 202
+    ndjson = {"Idempotency-Key": "k", "Content-Type": "application/x-ndjson"}
+    for client in (editor, admin, admin):
+        reply = client.post("/oi-api/telemetry/press", content=b'{"mark":"again"}\n' * 2, headers=ndjson)
+        assert reply.status_code == 202
+    assert editor.post("/oi-api/telemetry/press", json={"mark": "end"}).status_code == 202
+    wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'end'"), bool)
+    assert len(query_rows(editor, "Telemetry | where Payload.mark == 'again'")) == 6
+    refused = editor.post("/oi-api/telemetry/press", json={}, headers={"Idempotency-Key": ""})
+    assert check_failing_fields(refused) == ["Idempotency-Key"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code", "fields"),
     [

@@ -41,6 +41,15 @@ def test_each_operation_lists_the_error_about_large_headers(operation: Operation
     assert "$ref" in reply or PROBLEM_JSON in reply["content"]
 
 
+def test_telemetry_lists_no_errors_of_stored_idempotency_keys() -> None:
+    """The Idempotency-Key of telemetry is not stored, so the operation has no errors about stored keys."""
+    listed = {
+        name: "IDEMPOTENCY_KEY_REUSED" in list_error_codes(OPERATIONS[name], 422)
+        for name in ("accept_telemetry", "write_audit_event")
+    }
+    assert listed == {"accept_telemetry": False, "write_audit_event": True}
+
+
 def test_replies_with_the_same_codes_are_shared() -> None:
     """Operations with the same error codes refer to one documented reply, which has an example of each code."""
     schemas = SchemaRegistry()

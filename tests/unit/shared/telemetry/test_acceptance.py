@@ -285,6 +285,34 @@ async def test_service_sends_to_the_hub() -> None:
     ]
 
 
+async def test_the_key_of_a_request_determines_the_ids_of_messages_without_an_id() -> None:
+    """A repeat with the same key has the same ids; without a key, with another key or other content it has new ids."""
+    timed = {"timestamp": "2026-01-05T08:00:00Z", "n": 1}
+
+    async def send_and_list_ids(key: str, *messages: dict[str, Any]) -> list[str]:
+        hub = Hub()
+        service = TelemetryService(CURRENT, hub, require_disk_space=pass_disk_check)
+        await service.accept_and_count_messages("pump-rig", list(messages), retry_key=key)
+        return [message.properties["messageId"] for message in hub.messages]
+
+    first = await send_and_list_ids("k", {"n": 1}, {"n": 1}, {"n": 1, "messageId": "own"})
+    assert await send_and_list_ids("k", {"n": 1}, {"n": 1}, {"n": 1, "messageId": "own"}) == first
+    others = [
+        await send_and_list_ids(key, message)
+        for key, message in (
+            ("", {"n": 1}),
+            ("", {"n": 1}),
+            ("other", {"n": 1}),
+            ("k", {"n": 2}),
+            ("k", timed),
+            ("k", {"deviceId": "d", "n": 1}),
+        )
+    ]
+    ids = [*first, *(each for ids in others for each in ids)]
+    assert len(set(ids)) == len(ids)
+    assert first[2] == "own"
+
+
 @pytest.mark.parametrize(
     ("lookup", "body", "code"),
     [

@@ -131,10 +131,10 @@ def test_a_missing_or_needless_scope_is_wrong_usage(
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a file is not an export, the verifier prints no verdict and ends with status 2."""
+    """If a file is not an export, the verifier prints its name but no verdict, and ends with status 2."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
-    assert capsys.readouterr().err.startswith("cannot tell: ")
+    assert capsys.readouterr().err.startswith(f"cannot tell: {tmp_path / 'bad.json'}: the file is not ")
 
 
 @pytest.mark.usefixtures("ledger")

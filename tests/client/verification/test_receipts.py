@@ -142,7 +142,8 @@ def test_receipt_keys_with_wrong_properties_are_rejected(content: bytes) -> None
 
 def run_command(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *options: str) -> int:
     """Run the command with files, and return its exit status."""
-    contents = {"receipt": receipt, "record": json.dumps(record).encode(), "key": key}
+    text = record if isinstance(record, bytes) else json.dumps(record).encode()
+    contents = {"receipt": receipt, "record": text, "key": key}
     arguments: list[str] = []
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -269,6 +270,25 @@ def test_the_receipt_command_requires_all_files(tmp_path: Path, capsys: pytest.C
         assert raised.value.code == 2
     assert main([*options[:1], str(tmp_path / "missing"), *whole[2:]]) == 2
     assert "required" in capsys.readouterr().err
+
+
+def test_the_receipt_command_rejects_a_second_record_of_the_same_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A receipt proves no record if the file contains another one with its RecordID."""
+    forged = {**RECORDS[1], "EntityID": "FORGED"}
+    for records in ([RECORDS[1], forged], [forged, RECORDS[1]]):
+        assert run_command(tmp_path, GOOD, records, KEY_SET) == 1
+        shown = capsys.readouterr().out
+        assert shown == "broken at 000000000002: the file contains 2 records with this RecordID\n"
+
+
+def test_the_error_about_an_invalid_record_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the file of the record is not JSON, such as two objects without an array, the error names the file."""
+    record = json.dumps(RECORDS[1]).encode()
+    for content in (record + b"," + record, record + b"]", b""):
+        assert run_command(tmp_path, GOOD, content, KEY_SET) == 2
+        assert capsys.readouterr().err.startswith(f"cannot tell: {tmp_path / 'record'}: the file is not JSON: ")
 
 
 def test_jwk_coordinates_must_be_base64url_without_padding() -> None:

@@ -155,7 +155,9 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         records = parse_record_or_export(Path(options.record).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         return _report_undecided_result(f"{options.record} is not UTF-8 text")
-    except (OSError, ValueError, UnreadableError) as error:
+    except UnreadableError as error:
+        return _report_undecided_result(f"{options.record}: {error}")
+    except (OSError, ValueError) as error:
         return _report_undecided_result(str(error))
     try:
         receipt = parse_receipt(content)
@@ -166,6 +168,8 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         return _report_undecided_result(str(error))
     except ReceiptError as error:
         return _report_broken_chain("the receipt", str(error))
+    except BrokenError as error:
+        return _report_broken_chain(error.broken_at, str(error))
     _print_escaped_line(f"sound: {receipt.record_id} of {format_count(receipt.size, 'record')} is in {receipt.subject}")
     _print_escaped_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
     return SOUND
@@ -175,8 +179,13 @@ def _get_record_or_first(records: Sequence[Mapping[str, Any]], record_id: str) -
     """Return the record with this RecordID.
 
     If no record has it, return the first record, so that the error message of the verification can name a record.
+
+    Raises:
+        BrokenError: several records have this RecordID, so that a forged one would seem to be proven.
     """
     found = [record for record in records if record.get("RecordID") == record_id]
+    if len(found) > 1:
+        raise BrokenError(record_id, f"the file contains {len(found)} records with this RecordID")
     return found[0] if found else records[0]
 
 
@@ -216,9 +225,12 @@ def _verify_exported_chain(options: argparse.Namespace) -> ExitCode:
         verify_export_and_count_records(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
         return _report_broken_chain(error.broken_at, str(error))
-    except (OSError, UnicodeDecodeError, UnreadableError) as error:
-        is_text = not isinstance(error, UnicodeDecodeError)
-        return _report_undecided_result(str(error) if is_text else f"{options.export} is not UTF-8 text")
+    except UnicodeDecodeError:
+        return _report_undecided_result(f"{options.export} is not UTF-8 text")
+    except UnreadableError as error:
+        return _report_undecided_result(f"{options.export}: {error}")
+    except OSError as error:
+        return _report_undecided_result(str(error))
     return (
         _report_undecided_result(checkpoint_doubt) if checkpoint_doubt else _report_sound_records(records, checkpoint)
     )

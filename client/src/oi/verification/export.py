@@ -76,15 +76,7 @@ def parse_export(json_text: str) -> list[dict[str, Any]]:
     Raises:
         UnreadableError: the text is not a JSON array of objects, or an object has a duplicate name.
     """
-    try:
-        records = json.loads(
-            json_text, parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_rejecting_duplicates
-        )
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"the export is not JSON: {error}") from None
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise UnreadableError("the export is not a JSON array of records")
-    return records
+    return _require_records(_parse_json(json_text))
 
 
 def parse_record_or_export(json_text: str) -> list[dict[str, Any]]:
@@ -93,10 +85,26 @@ def parse_record_or_export(json_text: str) -> list[dict[str, Any]]:
     Raises:
         UnreadableError: as :func:`parse_export`, or the export is empty.
     """
-    records = parse_export(json_text if json_text.lstrip().startswith("[") else f"[{json_text}]")
+    value = _parse_json(json_text)
+    records = _require_records(value if isinstance(value, list) else [value])
     if not records:
         raise UnreadableError("the file contains no record")
     return records
+
+
+def _parse_json(json_text: str) -> Any:
+    try:
+        return json.loads(
+            json_text, parse_int=parse_integer_or_exact_float, object_pairs_hook=build_object_rejecting_duplicates
+        )
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"the file is not JSON: {error}") from None
+
+
+def _require_records(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(record, dict) for record in value):
+        raise UnreadableError("the file is not a JSON array of records")
+    return value
 
 
 def verify_export_and_count_records(

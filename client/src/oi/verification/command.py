@@ -153,12 +153,8 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
     try:
         keys, content = _load_verifier_keys(options.key), Path(options.receipt).read_bytes()
         records = parse_record_or_export(Path(options.record).read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        return _report_undecided_result(f"{options.record} is not UTF-8 text")
-    except UnreadableError as error:
-        return _report_undecided_result(f"{options.record}: {error}")
-    except (OSError, ValueError) as error:
-        return _report_undecided_result(str(error))
+    except (OSError, ValueError, UnreadableError) as error:
+        return _report_undecided_result(_describe_read_error(options.record, error))
     try:
         receipt = parse_receipt(content)
         # Before the signature, so that an unknown key does not hide the wrong chain.
@@ -225,15 +221,18 @@ def _verify_exported_chain(options: argparse.Namespace) -> ExitCode:
         verify_export_and_count_records(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
         return _report_broken_chain(error.broken_at, str(error))
-    except UnicodeDecodeError:
-        return _report_undecided_result(f"{options.export} is not UTF-8 text")
-    except UnreadableError as error:
-        return _report_undecided_result(f"{options.export}: {error}")
-    except OSError as error:
-        return _report_undecided_result(str(error))
+    except (OSError, UnicodeDecodeError, UnreadableError) as error:
+        return _report_undecided_result(_describe_read_error(options.export, error))
     return (
         _report_undecided_result(checkpoint_doubt) if checkpoint_doubt else _report_sound_records(records, checkpoint)
     )
+
+
+def _describe_read_error(records_path: str, error: Exception) -> str:
+    """Describe why the file with records cannot be read; other errors than about this file state their cause alone."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{records_path} is not UTF-8 text"
+    return f"{records_path}: {error}" if isinstance(error, UnreadableError) else str(error)
 
 
 def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> ExitCode:

@@ -207,9 +207,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
         return None
     canonical = _canonical_json_from_item(item)
     fields = item.get("p")
-    restored = _replace_digests_by_texts(
-        _convert_filter_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical
-    )
+    restored = _restore_filter_fields(fields if isinstance(fields, dict) else {}, canonical)
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
@@ -233,29 +231,41 @@ def _canonical_json_from_item(item: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def _convert_filter_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Convert the filter fields of an item to texts.
+def _restore_filter_fields(fields: Mapping[str, Any], canonical_json: bytes) -> dict[str, str]:
+    """Convert the filter fields of an item to the values in the record's content.
 
-    Only a damaged item has a value that is not a text. The value becomes a text with U+FFFD at its start, so that it
-    differs from the content of the record, and verification finds the damage.
+    Only a damaged item has a value in another form than that by which queries filter, such as a number, or a long text
+    instead of its digest. The value becomes a text with U+FFFD at its start, so that it differs from the content, and
+    verification finds the damage.
     """
-    return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
+    restored: dict[str, Any] = {}
+    content: Mapping[str, Any] | None = None
+    for name, value in fields.items():
+        if _is_stored_form(value, value):
+            restored[name] = value
+            continue
+        # Most records have no such field, so their content is not parsed.
+        content = _parse_filter_fields_of_content(canonical_json) if content is None else content
+        original = content.get(name)
+        restored[name] = original if _is_stored_form(value, original) else f"\ufffd{value!r}"
+    return restored
 
 
-def _replace_digests_by_texts(fields: dict[str, str], canonical_json: bytes) -> dict[str, str]:
-    """Replace the digests of long values in ``fields`` by the values in the record's content, if they match."""
-    digests = [name for name, value in fields.items() if value.startswith(_DIGEST)]
-    if not digests:
-        return fields
+def _is_stored_form(stored: Any, original: Any) -> bool:
+    """Return whether ``stored`` is the text by which queries filter for the value ``original``."""
     try:
-        values = get_filter_fields(parse_record(canonical_json, ""))
+        return isinstance(original, str) and hash_filter_value_if_long(original) == stored
+    except (TypeError, UnicodeEncodeError):
+        # Only a damaged item has a text with an unpaired surrogate.
+        return False
+
+
+def _parse_filter_fields_of_content(canonical_json: bytes) -> Mapping[str, Any]:
+    """Return the filter fields of a record's content; an empty mapping if the content is damaged."""
+    try:
+        return get_filter_fields(parse_record(canonical_json, ""))
     except (ValueError, TypeError, AttributeError, WorkspaceError):
-        return fields
-    for name in digests:
-        value = values.get(name)
-        if isinstance(value, str) and hash_filter_value_if_long(value) == fields[name]:
-            fields[name] = value
-    return fields
+        return {}
 
 
 def _to_int_or_zero(value: object) -> int:

@@ -1,6 +1,7 @@
 """Tests of the Cosmos DB items of audit chains, and of their limits."""
 
 import asyncio
+import hashlib
 import json
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     assert record_from_item(record_to_item("p", record)) == record
 
 
-def test_a_forged_item_is_returned_unchanged() -> None:
+def test_a_forged_item_becomes_a_record_that_fails_verification() -> None:
     """An item without content, with wrong types or with a false digest becomes a record that fails verification."""
     bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
@@ -101,9 +102,32 @@ def test_a_forged_item_is_returned_unchanged() -> None:
     false["p"]["EntityID"] = "sha256:" + "0" * 64
     found = record_from_item(false)
     assert found is not None
-    assert found.projection["EntityID"] == "sha256:" + "0" * 64
+    assert found.projection["EntityID"] == "\ufffd'sha256:" + "0" * 64 + "'"
+    for text in ("\ud800", "\ud800" * 200, "sha256:\ud800"):
+        false["p"]["EntityID"] = text
+        found = record_from_item(false)
+        assert found is not None
+        assert found.projection["EntityID"] != "x" * 5_000
     assert record_from_item({"id": "000000000001", "base64": "?", "p": []}) == bare
     assert record_from_item({"id": "head"}) is None
+
+
+@pytest.mark.parametrize("value", ["batch/" + "x" * 600, "sha256:abc", "sha256:" + "0" * 64])
+def test_a_filter_field_in_another_form_differs_from_the_content(value: str) -> None:
+    """A filter field that has the value instead of its digest hides the record from queries, so it fails verification.
+
+    The same applies to the digest of a value that is stored as it is.
+    """
+    record = _build_record(EntityID=value)
+    item = record_to_item("p", record)
+    item["p"]["EntityID"] = value
+    found = record_from_item(item)
+    assert found is not None
+    assert found.projection["EntityID"] != value
+    item["p"]["EntityType"] = "sha256:" + hashlib.sha256(b"T").hexdigest()
+    found = record_from_item(item)
+    assert found is not None
+    assert found.projection["EntityType"] != "T"
 
 
 def test_partition_keys_are_distinct() -> None:

@@ -33,14 +33,16 @@ async def find_future_time_fault(
     return ChainFault(first, describe_future_time_fault(first))
 
 
-async def find_head_time_fault(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
-    """Return a fault if the head item states another time for the last record than the record itself; else None."""
+async def find_head_fault(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
+    """Return a fault if the head item states another scope, or another time than that of the last record; else None."""
     if not tip.sequence:
         return None
+    last = format_record_id(tip.sequence)
+    if tip.states_other_scope:
+        return ChainFault(last, "the head item states another scope, so that lists and checkpoints omit this chain")
     record = await find_last_record(store, chain, tip)
     if (await read_record_time(record, runtime) if record else "") == tip.timestamp:
         return None
-    last = format_record_id(tip.sequence)
     return ChainFault(last, f"the time of {last} differs from the time in the head item")
 
 

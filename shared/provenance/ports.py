@@ -78,12 +78,15 @@ class Tip:
         hash: ``Hash`` of the last record; empty if the chain is empty.
         timestamp: time of the last record, RFC 3339 in UTC with microseconds; empty if the chain is empty.
         token: opaque token of the store, for instance segment and ETag; empty if the chain has no head item.
+        states_other_scope: True if the head item was edited and states another scope than that of its chain, so that
+            lists omit the chain.
     """
 
     sequence: int = 0
     hash: str = ""
     timestamp: str = ""
     token: str = ""
+    states_other_scope: bool = False
 
 
 class ChainRecord(NamedTuple):

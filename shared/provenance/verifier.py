@@ -22,7 +22,7 @@ from shared.provenance.chain_verification import (
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_genesis_hash, compute_record_hash, format_record_id
-from shared.provenance.head_checks import find_future_time_fault, find_head_time_fault, find_orphan_fault
+from shared.provenance.head_checks import find_future_time_fault, find_head_fault, find_orphan_fault
 from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
@@ -308,7 +308,7 @@ class ChainVerifier:
             or verification.fork
             or _find_checkpoint_fault(verification, run.newest, run.checkpoint_content, run.error)
         )
-        fault = fault or await find_head_time_fault(self._store, chain, run.tip, self._runtime)
+        fault = fault or await find_head_fault(self._store, chain, run.tip, self._runtime)
         fault = fault or await self._find_signature_fault(chain, verification)
         empty = not verification.sequence and fault is None
         if fault is not None:

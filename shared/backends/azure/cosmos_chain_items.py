@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -88,7 +88,7 @@ class SegmentHead:
         counts = self.counts
         counted = f"{counts.first_at}|{counts.counted_from}|{counts.pending}" if counts else "||"
         token = f"{self.segment}|{self.size}|{int(self.sealed)}|{counted}|{self.etag}"
-        return Tip(self.tip.sequence, self.tip.hash, self.tip.timestamp, token)
+        return replace(self.tip, token=token)
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
@@ -107,11 +107,15 @@ class SegmentHead:
         """Parse a segment's head from its Cosmos DB item; invalid properties count as missing."""
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
-        tip = Tip(
-            _to_int_or_zero(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", ""))
-        )
         # The partition key is the only property that cannot be changed in an existing item.
-        segment = _to_int_or_zero(item["chain"].rpartition("-")[2])
+        segment, scope = _to_int_or_zero(item["chain"].rpartition("-")[2]), item.get("scope", "")
+        tip = Tip(
+            _to_int_or_zero(members.get("sequence")),
+            str(members.get("hash", "")),
+            str(members.get("timestamp", "")),
+            states_other_scope=not isinstance(scope, str)
+            or item["chain"] != _compute_partition_key_of_scope(scope, segment),
+        )
         sealed, counts = item.get("sealed") is True, _parse_head_counts_if_valid(item.get("counts"))
         return cls(segment, tip, _to_int_or_zero(item.get("size")), sealed, item["_etag"], counts)
 
@@ -121,7 +125,13 @@ def compute_partition_key(chain: ChainKey, segment_number: int) -> str:
 
     The key contains a hash of the chain's scope, because a scope can be long and have any characters.
     """
-    return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment_number:06d}"
+    return _compute_partition_key_of_scope(chain.scope_key, segment_number)
+
+
+def _compute_partition_key_of_scope(scope_key: str, segment_number: int) -> str:
+    # Only an edited head item has a scope with an unpaired surrogate.
+    digest = hashlib.sha256(scope_key.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{digest}-{segment_number:06d}"
 
 
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
@@ -170,8 +180,8 @@ def _parse_head_counts_if_valid(properties: object) -> HeadCounts | None:
 
 def chain_key_from_genuine_head_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
     """Parse the key of a chain from a head item; return None if the item is stored in a partition of another chain."""
-    chain = ChainKey(target, str(item.get("scope", "")))
-    return chain if item["chain"] == compute_partition_key(chain, SegmentHead.from_item(item).segment) else None
+    is_foreign = SegmentHead.from_item(item).tip.states_other_scope
+    return None if is_foreign else ChainKey(target, item.get("scope", ""))
 
 
 def compute_max_bytes_in_batch(canonical_json: bytes) -> int:

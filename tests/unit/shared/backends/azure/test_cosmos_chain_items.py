@@ -17,6 +17,8 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_BYTES,
     MAX_BATCH_RECORDS,
+    SegmentHead,
+    chain_key_from_genuine_head_item,
     compute_max_bytes_in_batch,
     compute_partition_key,
     estimate_stored_bytes,
@@ -128,6 +130,15 @@ def test_a_filter_field_in_another_form_differs_from_the_content(value: str) -> 
     found = record_from_item(item)
     assert found is not None
     assert found.projection["EntityType"] != "T"
+
+
+@pytest.mark.parametrize("scope", [CHAIN.scope_key, "other", "None", None, 5, "\ud800"])
+def test_a_head_item_belongs_only_to_the_chain_of_its_partition(scope: object) -> None:
+    """A head item with another scope than that of its partition, of whatever type, is recognised as edited."""
+    item = {"chain": compute_partition_key(CHAIN, 1), "_etag": "", "scope": scope}
+    is_genuine = scope == CHAIN.scope_key
+    assert SegmentHead.from_item(item).tip.states_other_scope == (not is_genuine)
+    assert chain_key_from_genuine_head_item(CHAIN.target, item) == (CHAIN if is_genuine else None)
 
 
 def test_partition_keys_are_distinct() -> None:

@@ -155,6 +155,21 @@ async def test_a_forged_head_breaks_the_chain_and_rejects_appends(
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
+@pytest.mark.parametrize("scope", ["other", None, 5, ""])
+async def test_an_edited_scope_of_the_head_item_breaks_the_chain(
+    store: CosmosChainStore, container: ContainerProxy, scope: object
+) -> None:
+    """If the head item states another scope, lists omit the chain, so its verification fails."""
+    head = await container.read_item(HEAD_ID, KEY)
+    await container.upsert_item({**head, "scope": scope})
+    assert [chain async for chain, _ in store.iterate_tips()] == []
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT))
+    assert verdict.reason == "the head item states another scope, so that lists and checkpoints omit this chain"
+    await ChainLog(store, get_workspace_id).append(CHAIN, build_event_draft("u", EVENT))
+    assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
+
+
 async def test_records_of_a_chain_without_a_head_item_are_read(
     store: CosmosChainStore, container: ContainerProxy
 ) -> None:

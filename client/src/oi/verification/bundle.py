@@ -47,6 +47,10 @@ from oi.verification.notes import (
 VERIFIER_KEY: Final = "verifier-key.txt"
 REPORT: Final = "report.html"
 README: Final = "README.txt"
+_WITHOUT_PROOFS: Final = (
+    "the bundle has no proofs of these records: the service omits them if it finds the chain broken, or cannot compute "
+    "them from the stored hashes; to learn the fault, verify the chain in the service, or request it without filters"
+)
 _DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
@@ -332,7 +336,7 @@ def _verify_and_describe_filtered_chain(
     Return a description of the verified records for the output.
     """
     if checkpoint is not None and chain_entry["proof"] is None:
-        raise BrokenError(chain_entry["file"], "the bundle does not contain the proofs of the records")
+        raise BrokenError(chain_entry["file"], _WITHOUT_PROOFS)
     proofs = [] if chain_entry["proof"] is None else parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
     if checkpoint is not None and (not isinstance(proofs, list) or len(proofs) != len(records)):
         raise BrokenError(chain_entry["proof"], "the file does not have one proof for each record")

@@ -5,17 +5,16 @@ Like ``export``, this module needs only the standard library, ``cryptography`` a
 
 import base64
 import binascii
-import hashlib
 import json
 import re
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from oi.counts import format_count
+from oi.verification.bundle_files import BundleFiles
 from oi.verification.bundle_receipts import (
     KEY_SET,
     find_receipt_file_names,
@@ -26,13 +25,12 @@ from oi.verification.bundle_receipts import (
 from oi.verification.export import (
     AMENDMENTS,
     BrokenError,
-    UnreadableError,
-    check_decision_signatures,
+    DecisionSignatures,
     describe_record_fault_or_empty,
-    parse_export,
     verify_export_and_count_records,
 )
 from oi.verification.hash_rule import get_record_time, sequence_from_record_id
+from oi.verification.json_arrays import UnreadableError, iterate_json_objects
 from oi.verification.manifest import MANIFEST, parse_json_file, parse_manifest
 from oi.verification.merkle import is_included
 from oi.verification.notes import (
@@ -106,10 +104,19 @@ def verify_bundle(zip_path: Path, keys: Sequence[VerifierKey], expected_workspac
         BrokenError: the bundle as a whole is damaged: one of its files, its manifest, or the key in it.
         OSError: the bundle's file cannot be read.
     """
-    files = _read_bundle_files(zip_path)
-    _check_file_digests(files)
-    manifest = parse_manifest(files[MANIFEST])
-    _check_file_names(files, manifest)
+    try:
+        archive = zipfile.ZipFile(zip_path)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise BrokenError(zip_path.name, f"the bundle is not a readable zip file: {error}") from None
+    with archive:
+        return _verify_bundle_files(BundleFiles(archive), keys, expected_workspace)
+
+
+def _verify_bundle_files(
+    files: BundleFiles, keys: Sequence[VerifierKey], expected_workspace: str | None
+) -> BundleResult:
+    # Files that nothing lists are rejected before any large file is unpacked.
+    manifest = _check_file_names_and_digests(files)
     if expected_workspace is not None and manifest["workspace"] != expected_workspace:
         raise BrokenError(
             MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {expected_workspace}"
@@ -123,7 +130,7 @@ def verify_bundle(zip_path: Path, keys: Sequence[VerifierKey], expected_workspac
         _report_enclosed_keys(verifiers.keys, result)
     if used := [f"{name}={_quote_text(value)}" for name, value in manifest["filters"].items() if value]:
         result.lines.append(f"filters according to the manifest, which is not signed: {', '.join(used)}")
-    receipts = group_receipts_by_chain(files)
+    receipts = group_receipts_by_chain(files.keys())
     for number, entry in enumerate(manifest["chains"], start=1):
         _verify_chain_and_add_result(files, manifest, entry, verifiers, receipts.get(number, {}), result)
     result.lines.append(f"{REPORT} is not signed: it is not evidence, and may differ from the verified records")
@@ -145,39 +152,38 @@ def _report_enclosed_keys(keys: Sequence[VerifierKey], result: BundleResult) -> 
     )
 
 
-def _read_bundle_files(path: Path) -> dict[str, bytes]:
-    """Read all files of a bundle, and compare each file with its checksum in the zip file."""
-    files: dict[str, bytes] = {}
-    try:
-        with zipfile.ZipFile(path) as bundle:
-            for entry in bundle.infolist():
-                if entry.filename in files:
-                    raise BrokenError(entry.filename, "the bundle contains this file twice")
-                files[entry.filename] = _read_bundle_file(bundle, entry)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BrokenError(path.name, f"the bundle is not a readable zip file: {error}") from None
+def _check_file_names_and_digests(files: BundleFiles) -> dict[str, Any]:
+    """Compare the files with the README file, which lists their digests, and with the manifest; return the manifest."""
     for name in (MANIFEST, VERIFIER_KEY, REPORT, README):
         if name not in files:
             raise BrokenError(name, "the bundle does not contain this file")
-    return files
+    digests = _read_listed_digests(files)
+    for name in sorted(files.keys() - digests.keys() - {README}):
+        raise BrokenError(name, _describe_unlisted_or_missing_file(name, files, README))
+    _check_file_digest(files, MANIFEST, digests)
+    manifest = parse_manifest(files[MANIFEST])
+    _check_file_names(files, manifest)
+    for name in sorted(files.keys() - {MANIFEST, README}):
+        _check_file_digest(files, name, digests)
+    return manifest
 
 
-def _read_bundle_file(bundle: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    try:
-        return bundle.read(entry)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise BrokenError(entry.filename, f"the file is damaged: {error}") from None
+def _read_listed_digests(files: BundleFiles) -> dict[str, str]:
+    """Return the digests in the README file by the names of the files."""
+    digests: dict[str, str] = {}
+    for line in files.iterate_lines(README):
+        found = _DIGEST_LINE.fullmatch(line.decode("utf-8", "replace").rstrip("\r\n"))
+        if found is None:
+            continue
+        if found[2] not in files:
+            raise BrokenError(found[2], _describe_unlisted_or_missing_file(found[2], files, README))
+        digests[found[2]] = found[1]
+    return digests
 
 
-def _check_file_digests(files: Mapping[str, bytes]) -> None:
-    """Compare each file with its digest in the README file."""
-    lines = files[README].decode("utf-8", "replace").splitlines()
-    digests = {found[2]: found[1] for line in lines if (found := _DIGEST_LINE.fullmatch(line))}
-    for name in sorted((files.keys() | digests.keys()) - {README}):
-        if name not in files or name not in digests:
-            raise BrokenError(name, _describe_unlisted_or_missing_file(name, files, README))
-        if hashlib.sha256(files[name]).hexdigest() != digests[name]:
-            raise BrokenError(name, f"the file differs from its digest in {README}")
+def _check_file_digest(files: BundleFiles, name: str, digests: Mapping[str, str]) -> None:
+    if files.compute_sha256(name) != digests[name]:
+        raise BrokenError(name, f"the file differs from its digest in {README}")
 
 
 def _describe_unlisted_or_missing_file(file_name: str, files: Mapping[str, bytes], listing_name: str) -> str:
@@ -209,12 +215,66 @@ def _parse_verifier_key(content: bytes) -> VerifierKey:
         raise BrokenError(VERIFIER_KEY, str(error)) from None
 
 
+class _ChainRecords:
+    """Records of one chain in a bundle: each iteration parses the chain's file record by record.
+
+    Args:
+        files: files of the bundle.
+        chain_entry: the chain's entry in the manifest.
+        are_hashes_stored: True to store the ``Hash`` of each record.
+
+    Attributes:
+        count: number of records that were read.
+        last: the last record that was read; None before the first.
+        hashes: ``Hash`` of each record by RecordID; empty if they are not stored.
+    """
+
+    def __init__(self, files: BundleFiles, chain_entry: Mapping[str, Any], *, are_hashes_stored: bool) -> None:
+        self._files = files
+        self._entry = chain_entry
+        self._are_hashes_stored = are_hashes_stored
+        self.count = 0
+        self.last: Mapping[str, Any] | None = None
+        self.hashes: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """Parse the records.
+
+        Raises:
+            BrokenError: the file is not an export, or contains another number of records than the manifest states.
+        """
+        expected = self._entry["records"]
+        for record in _iterate_objects_of_file(self._files, self._entry["file"]):
+            self.count, self.last = self.count + 1, record
+            if self.count > expected:
+                break
+            if self._are_hashes_stored:
+                self.hashes[str(record.get("RecordID"))] = str(record.get("Hash"))
+            yield record
+        if self.count != expected:
+            more = "more than " if self.count > expected else ""
+            counted = format_count(min(self.count, expected), "record")
+            raise BrokenError(self._entry["file"], f"the file has {more}{counted}; the manifest counts {expected}")
+
+
+def _iterate_objects_of_file(files: BundleFiles, name: str) -> Iterator[dict[str, Any]]:
+    """Parse a file with a JSON array of objects, object by object.
+
+    Raises:
+        BrokenError: the file has other content.
+    """
+    try:
+        yield from iterate_json_objects(files.iterate_parts(name))
+    except (UnreadableError, UnicodeDecodeError) as error:
+        raise BrokenError(name, str(error)) from None
+
+
 def _verify_chain_and_add_result(
-    files: Mapping[str, bytes],
+    files: BundleFiles,
     manifest: Mapping[str, Any],
     chain_entry: Mapping[str, Any],
     verifiers: _VerifierKeys,
-    receipts_by_record_id: Mapping[str, bytes],
+    receipts_by_record_id: Mapping[str, str],
     result: BundleResult,
 ) -> None:
     """Verify the audit chain of one manifest entry, and add the outcome to the result of the bundle."""
@@ -223,14 +283,14 @@ def _verify_chain_and_add_result(
     try:
         opened = _find_and_verify_checkpoint(files, manifest, chain_entry, verifiers)
         checkpoint = opened.content if opened else None
-        records = _parse_records(files, chain_entry)
+        records = _ChainRecords(files, chain_entry, are_hashes_stored=bool(receipts_by_record_id))
         if chain_entry["complete"]:
             agreement = _verify_and_describe_complete_chain(files, manifest, chain_entry, records, checkpoint)
-            line = f"{verifiers.faultless_outcome}: {agreement}" if records else "empty: no records"
+            line = f"{verifiers.faultless_outcome}: {agreement}" if records.count else "empty: no records"
         else:
             line = _verify_and_describe_filtered_chain(files, manifest, chain_entry, records, checkpoint)
         receipt_doubt = verify_receipts_and_describe_unknown_key(
-            receipts_by_record_id, records, checkpoint, verifiers.keys
+            files, receipts_by_record_id, records.hashes, checkpoint, verifiers.keys
         )
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
@@ -246,12 +306,12 @@ def _verify_chain_and_add_result(
         result.undecided.append(f"{name}: {describe_unknown_key(opened.unknown_key)}")
         return
     if checkpoint is None:
-        consequence = "" if records else ", so nothing proves that it has no records"
+        consequence = "" if records.count else ", so nothing proves that it has no records"
         result.undecided.append(f"{name}: the bundle contains no signed checkpoint of this chain{consequence}")
-    elif not records:
+    elif not records.count:
         result.undecided.append(f"{name}: the bundle contains no record of this chain, so nothing was verified")
-    elif checkpoint.size < len(records):
-        result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
+    elif checkpoint.size < records.count:
+        result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {records.count} records")
     if receipt_doubt:
         result.undecided.append(f"{name}: the receipts were not verified: {receipt_doubt}")
     result.lines.append(f"{name}: {line}{verifiers.describe_signing_keys(opened)}")
@@ -283,24 +343,11 @@ def _find_and_verify_checkpoint(
     return opened
 
 
-def _parse_records(files: Mapping[str, bytes], chain_entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    try:
-        records = parse_export(files[chain_entry["file"]].decode())
-    except (UnreadableError, UnicodeDecodeError) as error:
-        raise BrokenError(chain_entry["file"], str(error)) from None
-    if len(records) != chain_entry["records"]:
-        raise BrokenError(
-            chain_entry["file"],
-            f"the file has {format_count(len(records), 'record')}; the manifest counts {chain_entry['records']}",
-        )
-    return records
-
-
 def _verify_and_describe_complete_chain(
-    files: Mapping[str, bytes],
+    files: BundleFiles,
     manifest: Mapping[str, Any],
     chain_entry: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
+    records: _ChainRecords,
     checkpoint: CheckpointContent | None,
 ) -> str:
     """Verify a whole chain of a bundle, and compare the result with the result in the manifest.
@@ -318,17 +365,17 @@ def _verify_and_describe_complete_chain(
         )
     if chain_entry["proof"] is not None:
         proof = parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
-        if not records:
+        if records.last is None:
             raise BrokenError(chain_entry["proof"], "the bundle contains a proof, but the chain has no records")
-        _check_inclusion_proof(chain_entry["proof"], proof, records[-1], checkpoint)
+        _check_inclusion_proof(chain_entry["proof"], proof, records.last, checkpoint)
     return format_count(count, "record") + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
 
 
 def _verify_and_describe_filtered_chain(
-    files: Mapping[str, bytes],
+    files: BundleFiles,
     manifest: Mapping[str, Any],
     chain_entry: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
+    records: _ChainRecords,
     checkpoint: CheckpointContent | None,
 ) -> str:
     """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters.
@@ -337,11 +384,9 @@ def _verify_and_describe_filtered_chain(
     """
     if checkpoint is not None and chain_entry["proof"] is None:
         raise BrokenError(chain_entry["file"], _WITHOUT_PROOFS)
-    proofs = [] if chain_entry["proof"] is None else parse_json_file(chain_entry["proof"], files[chain_entry["proof"]])
-    if checkpoint is not None and (not isinstance(proofs, list) or len(proofs) != len(records)):
-        raise BrokenError(chain_entry["proof"], "the file does not have one proof for each record")
-    last, filters = 0, manifest["filters"]
-    for number, record in enumerate(records):
+    proofs = iter(()) if checkpoint is None else _iterate_objects_of_file(files, chain_entry["proof"])
+    last, filters, signatures = 0, manifest["filters"], DecisionSignatures(is_complete=False)
+    for record in records:
         here = str(record.get("RecordID"))
         sequence = sequence_from_record_id(record.get("RecordID")) or 0
         reason = describe_record_fault_or_empty(record) or _describe_filter_mismatch_or_empty(record, filters)
@@ -350,12 +395,15 @@ def _verify_and_describe_filtered_chain(
         if reason:
             raise BrokenError(here, reason)
         if checkpoint is not None:
-            _check_inclusion_proof(chain_entry["proof"], proofs[number], record, checkpoint)
+            _check_inclusion_proof(chain_entry["proof"], next(proofs, None), record, checkpoint)
+        if chain_entry["target"] == AMENDMENTS:
+            signatures.add_record(record)
         last = sequence
-    if chain_entry["target"] == AMENDMENTS:
-        check_decision_signatures(records, is_complete=False)
-    filtered = format_count(len(records), "filtered record")
-    if checkpoint is None or not records:
+    if next(proofs, None) is not None:
+        raise BrokenError(chain_entry["proof"], "the file has more proofs than records")
+    signatures.check()
+    filtered = format_count(records.count, "filtered record")
+    if checkpoint is None or not records.count:
         return filtered
     return f"the checkpoint of {checkpoint.size} covers {filtered}; completeness is not verified"
 

@@ -1,8 +1,8 @@
 """Verification of the receipts in an audit bundle; a receipt proves that a checkpoint covers a record."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from oi.verification.export import BrokenError
 from oi.verification.key_sets import parse_cose_key_set
@@ -12,29 +12,29 @@ KEY_SET: Final = "verifier-key.cbor"
 _NAME: Final = re.compile(r"receipts/([1-9][0-9]{0,5})/([0-9]{12})\.cbor")
 
 
-def group_receipts_by_chain(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
-    """Return the receipts of a bundle by the number of the chain in the manifest (from 1), and then by RecordID.
+def group_receipts_by_chain(file_names: Iterable[str]) -> dict[int, dict[str, str]]:
+    """Return the names of the receipts by the number of the chain in the manifest (from 1), and then by RecordID.
 
     Args:
-        files: contents of the bundle's files by name.
+        file_names: names of the bundle's files.
     """
-    groups: dict[int, dict[str, bytes]] = {}
-    for name, content in files.items():
+    groups: dict[int, dict[str, str]] = {}
+    for name in file_names:
         if found := _NAME.fullmatch(name):
-            groups.setdefault(int(found[1]), {})[found[2]] = content
+            groups.setdefault(int(found[1]), {})[found[2]] = name
     return groups
 
 
-def find_receipt_file_names(files: Mapping[str, bytes], chain_count: int) -> set[str]:
+def find_receipt_file_names(file_names: Collection[str], chain_count: int) -> set[str]:
     """Return the names of the files in a bundle that contain receipts, or the public keys that verify the receipts.
 
     Args:
-        files: contents of the bundle's files by name.
+        file_names: names of the bundle's files.
         chain_count: number of chains in the bundle.
     """
-    found = (_NAME.fullmatch(name) for name in files)
+    found = (_NAME.fullmatch(name) for name in file_names)
     names = {name[0] for name in found if name and int(name[1]) <= chain_count}
-    return names | ({KEY_SET} if names or KEY_SET in files else set())
+    return names | ({KEY_SET} if names or KEY_SET in file_names else set())
 
 
 def parse_keys_in_bundle(files: Mapping[str, bytes]) -> list[VerifierKey]:
@@ -52,16 +52,18 @@ def parse_keys_in_bundle(files: Mapping[str, bytes]) -> list[VerifierKey]:
 
 
 def verify_receipts_and_describe_unknown_key(
-    receipts_by_record_id: Mapping[str, bytes],
-    records: Sequence[Mapping[str, Any]],
+    files: Mapping[str, bytes],
+    receipts_by_record_id: Mapping[str, str],
+    hashes_by_record_id: Mapping[str, str],
     checkpoint: CheckpointContent | None,
     keys: Sequence[VerifierKey],
 ) -> str:
     """Verify that each record of a chain has a valid receipt for the chain's checkpoint.
 
     Args:
-        receipts_by_record_id: receipts of the chain by RecordID; empty if the bundle contains none.
-        records: records of the chain, which have been verified.
+        files: contents of the bundle's files by name.
+        receipts_by_record_id: names of the chain's receipts by RecordID; empty if the bundle contains none.
+        hashes_by_record_id: ``Hash`` of each record of the chain by RecordID; the records have been verified.
         checkpoint: content of the chain's checkpoint, with a verified signature.
         keys: trusted public keys of the workspace.
 
@@ -76,14 +78,15 @@ def verify_receipts_and_describe_unknown_key(
     # Only receipts need cbor2.
     from oi.verification.receipts import ReceiptError, UnknownKeyError, verify_receipt_for_checkpoint  # noqa: PLC0415
 
-    expected = {str(record["RecordID"]): str(record["Hash"]) for record in records}
+    expected = hashes_by_record_id
     for record_id in sorted(expected.keys() ^ receipts_by_record_id.keys()):
         fault = "no receipt for this record" if record_id in expected else "a receipt, but not the record for it"
         raise BrokenError(record_id, f"the bundle contains {fault}")
     if checkpoint is None:
         raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
     doubt = ""
-    for record_id, content in receipts_by_record_id.items():
+    for record_id, name in receipts_by_record_id.items():
+        content = files[name]
         try:
             verify_receipt_for_checkpoint(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
         except UnknownKeyError as error:

@@ -20,7 +20,6 @@ from oi.counts import format_count
 from oi.verification.bundle import verify_bundle
 from oi.verification.export import (
     BrokenError,
-    UnreadableError,
     parse_export,
     parse_record_or_export,
     verify_export_and_count_records,
@@ -33,6 +32,7 @@ from oi.verification.fetch import (
     download_chain_and_checkpoint,
 )
 from oi.verification.hash_rule import get_record_time
+from oi.verification.json_arrays import UnreadableError
 from oi.verification.key_sets import parse_verifier_keys
 from oi.verification.notes import (
     CheckpointContent,

@@ -5,7 +5,7 @@ two implementations of the rules must agree.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from oi.verification.hash_rule import (
     parse_integer_or_exact_float,
     sequence_from_record_id,
 )
+from oi.verification.json_arrays import UnreadableError
 from oi.verification.merkle import CompactRange
 from oi.verification.notes import CheckpointContent
 
@@ -47,10 +48,6 @@ class BrokenError(Exception):
     def __init__(self, broken_at: str, reason: str) -> None:
         super().__init__(reason)
         self.broken_at = broken_at
-
-
-class UnreadableError(Exception):
-    """The export is not a JSON array of records, or contains no record although one is required."""
 
 
 @dataclass(slots=True)
@@ -108,7 +105,7 @@ def _require_records(value: Any) -> list[dict[str, Any]]:
 
 
 def verify_export_and_count_records(
-    records: Sequence[Mapping[str, Any]],
+    records: Iterable[Mapping[str, Any]],
     workspace: str,
     target: str,
     scope_key: str = "",
@@ -117,7 +114,7 @@ def verify_export_and_count_records(
     """Verify exported records from the chain's genesis hash on and return their number.
 
     Args:
-        records: all records of the chain, oldest first, each with its ``Hash``.
+        records: all records of the chain, oldest first, each with its ``Hash``; they are iterated once.
         workspace: the workspace's id.
         target: container of the chain.
         scope_key: scope of a domain chain; empty for a chain of the workspace.
@@ -128,67 +125,85 @@ def verify_export_and_count_records(
         BrokenError: a record is invalid or missing, or the checkpoint does not match; the error states the position.
     """
     progress = _Progress(compute_genesis_hash(workspace, target, scope_key))
-    tree = CompactRange()
-    for hashed in _iterate_verified_hashes(records, progress):
+    tree, signatures = CompactRange(), DecisionSignatures(is_complete=True)
+    for record in _iterate_verified_records(records, progress):
         if checkpoint is not None and tree.size < checkpoint.size:
-            tree.append([bytes.fromhex(hashed)])
+            tree.append([bytes.fromhex(record["Hash"])])
+        if target == AMENDMENTS:
+            signatures.add_record(record)
     if checkpoint is not None:
         _check_checkpoint_matches(tree, checkpoint)
-    if target == AMENDMENTS:
-        check_decision_signatures(records, is_complete=True)
+    signatures.check()
     return progress.sequence
 
 
-def check_decision_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool) -> None:
+class DecisionSignatures:
     """Check that the electronic signature of each approval or rejection contains the hash of the decided amendment.
 
     Args:
-        records: verified records of a chain of amendments.
-        is_complete: True if ``records`` is the whole chain. If False, a signature is not checked if the amendment is
-            missing in ``records``.
-
-    Raises:
-        BrokenError: a signature contains the hash of another record.
+        is_complete: True if all records of a chain of amendments are added. If False, a signature is not checked if the
+            amendment is missing.
     """
-    hashes = {record.get("RecordID"): record.get("Hash") for record in records}
-    for record in records:
+
+    def __init__(self, *, is_complete: bool) -> None:
+        self._is_complete = is_complete
+        self._hashes: dict[str, str] = {}
+        self._unconfirmed: list[tuple[str, str, str]] = []
+
+    def add_record(self, record: Mapping[str, Any]) -> None:
+        """Add a verified record; the records of the chain are added in their order."""
+        here = str(record.get("RecordID"))
+        self._hashes[here] = str(record.get("Hash"))
         if "AmendmentID" not in record or "Signature" not in record:
-            continue
-        signature, amendment = record["Signature"], record["AmendmentID"]
-        named = signature.get("RecordHash") if isinstance(signature, dict) else None
-        if (is_complete or amendment in hashes) and (named is None or named != hashes.get(amendment)):
-            here = str(record.get("RecordID"))
-            raise BrokenError(here, f"{here}: the signature names another record")
+            return
+        signature, amendment = record["Signature"], str(record["AmendmentID"])
+        named = str(signature.get("RecordHash")) if isinstance(signature, dict) else ""
+        if self._hashes.get(amendment) != named:
+            # Cut after the first surplus character, because many long texts would need much memory.
+            self._unconfirmed.append((here, amendment[: len(here) + 1], named[: len(self._hashes[here]) + 1]))
+
+    def check(self) -> None:
+        """Check the signatures of all added records.
+
+        Raises:
+            BrokenError: a signature contains the hash of another record.
+        """
+        for here, amendment, named in self._unconfirmed:
+            if (self._is_complete or amendment in self._hashes) and named != self._hashes.get(amendment):
+                raise BrokenError(here, f"{here}: the signature names another record")
 
 
-def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
-    """Verify records one after the other; yield the ``Hash`` of each, or raise a BrokenError at the first fault."""
-    for index, record in enumerate(records):
+def _iterate_verified_records(records: Iterable[Mapping[str, Any]], progress: _Progress) -> Iterator[Mapping[str, Any]]:
+    """Verify records one after the other; yield each, or raise a BrokenError at the first fault."""
+    rest = iter(records)
+    for record in rest:
         reason = _describe_content_fault_or_empty(record)
         if not reason:
             _check_no_fork(record, progress)
             reason = _describe_link_fault_or_empty(record, progress) or _describe_field_fault_or_empty(record, progress)
         if reason:
-            raise BrokenError(_find_broken_record_id(records, index, progress), reason)
+            raise BrokenError(_find_broken_record_id(record, rest, progress), reason)
         stored = str(record["Hash"])
         progress.sequence += 1
         progress.successors[progress.last_hash] = (format_record_id(progress.sequence), stored)
         progress.last_hash = stored
         progress.time = get_record_time(record)
-        yield stored
+        yield record
 
 
-def _find_broken_record_id(records: Sequence[Mapping[str, Any]], fault_index: int, progress: _Progress) -> str:
-    """Return the RecordID of the first invalid or missing record; ``records[fault_index]`` failed the verification.
+def _find_broken_record_id(
+    faulty: Mapping[str, Any], later_records: Iterator[Mapping[str, Any]], progress: _Progress
+) -> str:
+    """Return the RecordID of the first invalid or missing record; ``faulty`` is the record that failed verification.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
     it is the RecordID in the invalid record.
     """
-    expected, stated = format_record_id(progress.sequence + 1), records[fault_index].get("RecordID")
+    expected, stated = format_record_id(progress.sequence + 1), faulty.get("RecordID")
     number = sequence_from_record_id(stated)
-    if number is None or number <= progress.sequence or records[fault_index].get("PreviousHash") == progress.last_hash:
+    if number is None or number <= progress.sequence or faulty.get("PreviousHash") == progress.last_hash:
         return expected
-    missing = all(record.get("RecordID") != expected for record in records[fault_index:])
+    missing = stated != expected and all(record.get("RecordID") != expected for record in later_records)
     return format_record_id(number) if missing else expected
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oi.verification.export import BrokenError, check_decision_signatures, verify_export_and_count_records
+from oi.verification.export import BrokenError, DecisionSignatures, verify_export_and_count_records
 
 from shared.auth.reauthentication import build_reauthentication_error
 from shared.errors import Kind, WorkspaceError
@@ -136,15 +136,23 @@ async def test_faults_of_records_are_reported_before_wrong_signatures(tmp_path: 
         assert (await ledger.verify(CHAIN)).broken_at == "000000000004"
 
 
+def check_filtered_signatures(*records: Mapping[str, Any]) -> None:
+    """Check the signatures in a filtered export with these records."""
+    signatures = DecisionSignatures(is_complete=False)
+    for record in records:
+        signatures.add_record(record)
+    signatures.check()
+
+
 async def test_filtered_exports_check_only_contained_amendments(tmp_path: Path) -> None:
     """In a filtered export, a signature is checked only if the export contains its amendment."""
     async with open_ledger(tmp_path) as ledger:
         await append_decisions(ledger, 1)
         made, decision = await read_export(ledger)
-        check_decision_signatures([decision], is_complete=False)
-        check_decision_signatures([made, decision], is_complete=False)
+        check_filtered_signatures(decision)
+        check_filtered_signatures(made, decision)
         with pytest.raises(BrokenError):
-            check_decision_signatures([{**made, "Hash": "0" * 64}, decision], is_complete=False)
+            check_filtered_signatures({**made, "Hash": "0" * 64}, decision)
 
 
 async def test_a_repeated_signed_decision_returns_the_first_record(tmp_path: Path) -> None:

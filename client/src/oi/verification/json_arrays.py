@@ -21,7 +21,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 class UnreadableError(Exception):
-    """The export is not a JSON array of records, or contains no record although one is required."""
+    """A file is not a JSON array of objects, or contains no record although one is required."""
 
 
 def iterate_json_objects(parts: Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -85,7 +85,6 @@ PARTITION_RU_PER_SECOND: Final = 10_000
 AUTOSCALE_STEP_RU: Final = 1_000
 AUTOSCALE_LEAST_SHARE: Final = 0.1
 BILLED_RU_PER_SECOND: Final = 100
-BATCH_RECORDS: Final = 99
 COMMIT_SECONDS: Final = 0.010
 """Assumed latency of a batch; the benchmark uses the same."""
 CHAIN_APPENDS_PER_SECOND: Final = 2_200

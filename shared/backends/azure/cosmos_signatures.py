@@ -30,7 +30,8 @@ from shared.signatures.ports import (
 _SIGN_IN_SECONDS: Final = 24 * 3600
 """Seconds after which Cosmos DB deletes the use of a sign-in."""
 
-_INDEX: Final = "index-2"
+INDEX_PARTITION: Final = "index-2"
+"""Partition key of the items of the index of signatures."""
 _COMPLETE_TO: Final = "completeTo"
 _LAST: Final = "~"
 """Text that is greater than every place of the index."""
@@ -95,45 +96,45 @@ class CosmosSignatureIndex:
         self._items = _create_item_store(account)
 
     async def read_index_end_time(self) -> str:
-        item = await self._items.read(_COMPLETE_TO, _INDEX)
+        item = await self._items.read(_COMPLETE_TO, INDEX_PARTITION)
         return "" if item is None else str(item["time"])
 
     async def save_time_indexed_until(self, time: str) -> None:
         def change_item(before: Item | None) -> Item | NoChange:
             if before is not None and before["time"] >= time:
                 return None
-            return {**(before or {}), "id": _COMPLETE_TO, "place": _INDEX, "time": time}
+            return {**(before or {}), "id": _COMPLETE_TO, "place": INDEX_PARTITION, "time": time}
 
-        await self._items.change(_COMPLETE_TO, _INDEX, change_item)
+        await self._items.change(_COMPLETE_TO, INDEX_PARTITION, change_item)
 
     async def read_progress(self, chain: ChainKey) -> IndexProgress:
-        return _parse_progress(await self._items.read(_build_progress_id(chain), _INDEX))
+        return _parse_progress(await self._items.read(_build_progress_id(chain), INDEX_PARTITION))
 
     async def add_signatures(
         self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
     ) -> None:
         operations: list[Operation] = [("upsert", (_signature_to_item(one, chain),), {}) for one in signatures]
         for start in range(0, len(operations), MAX_OPERATIONS):
-            await self._items.commit_batch(_INDEX, operations[start : start + MAX_OPERATIONS])
+            await self._items.commit_batch(INDEX_PARTITION, operations[start : start + MAX_OPERATIONS])
         item_id = _build_progress_id(chain)
 
         def change_item(before: Item | None) -> Item | NoChange:
             if before is not None and before["sequence"] >= progress.sequence:
                 return None
-            return {**(before or {}), "id": item_id, "place": _INDEX, **progress._asdict()}
+            return {**(before or {}), "id": item_id, "place": INDEX_PARTITION, **progress._asdict()}
 
-        await self._items.change(item_id, _INDEX, change_item)
+        await self._items.change(item_id, INDEX_PARTITION, change_item)
 
     async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
         # Another process may do the same and then add signatures again. It changes the progress or the ETags first.
         sql = "SELECT c.id, c._etag FROM c WHERE c.chain = @chain"
-        found = await self._items.query_items(sql, _INDEX, chain=_build_chain_id(chain))
-        stored = await self._items.read(_build_progress_id(chain), _INDEX)
+        found = await self._items.query_items(sql, INDEX_PARTITION, chain=_build_chain_id(chain))
+        stored = await self._items.read(_build_progress_id(chain), INDEX_PARTITION)
         if stored is None or _parse_progress(stored) != progress:
             return
         for item in found:
-            await self._items.delete(item["id"], _INDEX, if_match_etag=item["_etag"])
-        await self._items.delete(stored["id"], _INDEX, if_match_etag=stored["_etag"])
+            await self._items.delete(item["id"], INDEX_PARTITION, if_match_etag=item["_etag"])
+        await self._items.delete(stored["id"], INDEX_PARTITION, if_match_etag=stored["_etag"])
 
     async def list_signatures(
         self, signature_filter: SignatureFilter, after_place: str, limit: int
@@ -145,7 +146,7 @@ class CosmosSignatureIndex:
             values["userId"] = signature_filter.user_id
         where = " AND ".join(conditions)
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
-        found = await self._items.query_items(text, _INDEX, **values)
+        found = await self._items.query_items(text, INDEX_PARTITION, **values)
         return [IndexedSignature(item["sort"], item["userId"], json.loads(item["content"])) for item in found]
 
 
@@ -166,7 +167,7 @@ def _signature_to_item(signature: IndexedSignature, chain: ChainKey) -> Item:
     content = json.dumps(dict(signature.content))
     return {
         "id": signature.place,
-        "place": _INDEX,
+        "place": INDEX_PARTITION,
         "sort": signature.place,
         "chain": _build_chain_id(chain),
         "userId": signature.user_id,

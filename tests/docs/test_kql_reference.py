@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from emulators.kusto.schema import COLUMNS
 from scripts.kql_reference import TARGET, build_function_group_table, replace_generated_table
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service
@@ -47,3 +49,13 @@ def test_every_function_family_is_listed() -> None:
     document = TARGET.read_text(encoding="utf-8")
     assert replace_generated_table(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
     assert build_function_group_table().count("\n") > 5
+
+
+def test_the_page_has_the_column_order_of_both_engines() -> None:
+    """The page has the order of the columns of Telemetry locally, and the order in the view in Data Explorer."""
+    document = TARGET.read_text(encoding="utf-8")
+    [declared] = re.findall(r"`Telemetry\((.*?)\)`", document, re.DOTALL)
+    assert tuple(column.split(":")[0] for column in re.split(r",\s+", declared)) == COLUMNS
+    view = (Path(__file__).parents[2] / "infra" / "bicep" / "telemetry.kql").read_text(encoding="utf-8")
+    [(aggregated, grouping)] = re.findall(r"summarize take_any\((.*?)\) by (.*)", view)
+    assert f"`{grouping}, {aggregated}`" in document

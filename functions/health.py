@@ -1,5 +1,6 @@
 """Liveness and readiness probes."""
 
+import asyncio
 from typing import Literal, NotRequired, TypedDict
 
 from shared.auth.rights import AccessRight
@@ -9,7 +10,7 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, read_authorization_header
 from shared.http.unknown_names import UnknownNames
-from shared.observability.readiness import list_running_background_work
+from shared.observability.readiness import READY_SECONDS, list_running_background_work
 from shared.wiring import services
 
 GROUP = Group("health")
@@ -54,11 +55,15 @@ async def ready(call: Call) -> Reply:
     rejected with 507. `ENTRA_AUTH_TIME_MISSING`: people who sign in with Entra ID cannot sign decisions; configure
     Entra ID to include the claim `auth_time` in its tokens.
 
-    The 503 reply lists the failing dependencies if the caller has the right to read the catalog.
+    The 503 reply lists the failing dependencies if the caller has the right to read the catalog. The list is omitted if
+    the right cannot be read within 5 s, for example because the store of credentials fails.
     """
-    failing = await services().readiness.list_failing_dependencies()
+    # The caller's rights are read meanwhile, because stores that do not respond can delay both by the full timeout.
+    failing, may_list = await asyncio.gather(
+        services().readiness.list_failing_dependencies(), _can_caller_read_catalog(call)
+    )
     if failing:
-        details = {"failing": failing} if await _can_caller_read_catalog(call) else {}
+        details = {"failing": failing} if may_list else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
     lists = {"warnings": await _list_readiness_warnings(), "running": list_running_background_work()}
     return build_json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
@@ -81,11 +86,15 @@ async def _is_any_signature_required() -> bool:
 
 
 async def _can_caller_read_catalog(call: Call) -> bool:
-    """Return whether the caller has the right to read the catalog; False if the credential cannot be verified."""
+    """Return whether the caller has the right to read the catalog.
+
+    Return False if the credential cannot be verified within the timeout of the readiness checks.
+    """
     try:
-        caller = await services().access.authenticator(
-            read_authorization_header(call.request), Access.KEY_OR_TOKEN.value
-        )
-    except WorkspaceError:
+        async with asyncio.timeout(READY_SECONDS):
+            caller = await services().access.authenticator(
+                read_authorization_header(call.request), Access.KEY_OR_TOKEN.value
+            )
+    except (WorkspaceError, TimeoutError):
         return False
     return AccessRight.CATALOG_READ in caller.rights

@@ -270,7 +270,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         404,
     ),
     "BUNDLE_ENDED": _build_error_code("The audit bundle has ended and cannot be cancelled.", 409),
-    "DOWNLOADS_UNAVAILABLE": _build_error_code("Downloads cannot be stored or started at the moment.", 503),
+    "DOWNLOADS_UNAVAILABLE": _build_error_code(
+        "Downloads, imports and audit bundles cannot be read, stored or started at the moment.", 503
+    ),
     "DATABASE_NOT_FOUND": _build_error_code("The workspace has no database with this lookup.", 404),
     "DATABASE_NOT_IN_STORE": _build_error_code("The data store in the URL does not have this database.", 404),
     "TABLE_NOT_FOUND": _build_error_code(

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import azure.functions as func
 
 from functions.batch_span import open_event_batch_span
+from functions.durable_runner import CLIENT
 from functions.hub_events import read_hub_events, read_partition_keys_if_complete
+from functions.orchestration_history import get_history_job
 from shared.observability.metrics import count, record_histogram_value
 from shared.observability.tracing import open_span
 from shared.settings import settings
@@ -128,6 +130,8 @@ async def publish_to_live_stream(
 # several instances running.
 @blueprint.function_name("background")
 @blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
-async def run_background_jobs(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
+@blueprint.durable_client_input(client_name="client")  # type: ignore[untyped-decorator]  the SDK has no types
+async def run_background_jobs(timer: func.TimerRequest, client: str) -> None:  # noqa: ARG001  the worker passes it by name
     """Start the background jobs that are due."""
-    await services().background.runner.run_due_jobs()
+    CLIENT.set(client)
+    await services().background.runner.run_due_jobs([get_history_job()])

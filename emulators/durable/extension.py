@@ -4,13 +4,12 @@ import fcntl
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from emulators.durable.clock import SystemClock
 from emulators.durable.engine import DurableEngine, DurableSettings
 from emulators.durable.functions import select_app_functions
-from emulators.durable.management import InstanceFilter, Management
+from emulators.durable.management import Management
 from emulators.durable.management_urls import ManagementUrls, load_or_create_system_key
 from emulators.durable.ports import (
     DurableFunction,
@@ -102,16 +101,6 @@ class DurableExtension[F: DurableFunction]:
             sqlite3.Error: the file does not accept writes.
         """
         await self._ports.check_writable(self._data_dir / _FILE)
-
-    async def purge_and_count_ended_instances(self, min_age: timedelta) -> int:
-        """Delete ended orchestrations that were started more than ``min_age`` ago; return their number.
-
-        Raises:
-            sqlite3.Error: the file does not accept writes.
-        """
-        return await self._management.purge_and_count_matching_instances(
-            InstanceFilter(created_to=self._clock.now() - min_age)
-        )
 
     async def close(self) -> None:
         """Close the SQLite file of orchestrations."""

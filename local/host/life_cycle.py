@@ -68,9 +68,6 @@ _END_SECONDS = 4.8
 _FIRST_CHECKS_SECONDS = 10.0
 """Maximum seconds for which the first start with a small workspace waits for the check of its queries."""
 
-_HISTORY_AGE = timedelta(days=7)
-"""Age at which the history of ended Durable Functions orchestrations is deleted; their jobs expire earlier."""
-
 _CONSOLE = "pages_console"
 """Name of the function that serves the web console; an app without this function has no sign-in links."""
 
@@ -241,11 +238,6 @@ class Host:
         durable = create_durable_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
         add_readiness_probe("durable engine", durable.check_database)
-        self._start_task(
-            delete_expired_data_hourly(
-                "orchestrations", lambda: durable.purge_and_count_ended_instances(_HISTORY_AGE), self._stopping
-            )
-        )
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 
+from functions.orchestration_history import SCHEDULE as HISTORY_SCHEDULE
 from scripts.sizing import facts
 from scripts.sizing.load import Load
 from shared.background.runner import Schedule
@@ -302,6 +303,7 @@ def compute_background_load(load: Load) -> BackgroundLoad:
         "download-expiry": settings.download_expiry_schedule,
         "webhooks": settings.webhook_schedule,
         "webhook-expiry": settings.webhook_expiry_schedule,
+        "orchestration-history": HISTORY_SCHEDULE,
     }
     tick = Schedule(settings.background_schedule if load.simulators else facts.SCHEDULE_WITHOUT_SIMULATORS)
     tick_seconds = tick.compute_next_interval(_ANY_DAY).total_seconds()

@@ -126,10 +126,15 @@ class BackgroundRunner:
         self._next_attempts: dict[str, _NextAttempt] = {}
         self._runtime = runtime
 
-    async def run_due_jobs(self) -> None:
-        """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
+    async def run_due_jobs(self, further_jobs: Sequence[BackgroundJob] = ()) -> None:
+        """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``.
+
+        Args:
+            further_jobs: jobs that need the context of the timer's call, the same in each call.
+        """
         at = self._runtime.now()
-        due = [job for job in self._jobs if not self._is_job_running(job.name) and self._can_claim_job(job.name, at)]
+        jobs = (*self._jobs, *further_jobs)
+        due = [job for job in jobs if not self._is_job_running(job.name) and self._can_claim_job(job.name, at)]
         for job in due:
             task = asyncio.create_task(self._claim_and_run_job(job), name=f"background job {job.name}")
             self._running[job.name] = task

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from functions.orchestration_history import get_history_job
 from scripts.sizing import facts
 from scripts.sizing.__main__ import WRONG_OPTIONS, main
 from scripts.sizing.load import EXAMPLES, Load
@@ -88,7 +89,8 @@ async def test_the_sizing_page_shows_the_schedule_of_each_background_job(tmp_pat
     """The sizing page has a row for each background job of the service, with its schedule and monthly runs."""
     runs = compute_deployment_sizes(Load(simulators=True, listeners=1)).background.runs_per_month
     services = Services(Settings.read({"DATA_DIR": str(tmp_path), "WEB_PUBSUB_ENDPOINT": "https://live.example"}))
-    schedules = {job.name: job.schedule for job in services.background._iterate_jobs()}
+    jobs = (*services.background._iterate_jobs(), get_history_job())
+    schedules = {job.name: job.schedule for job in jobs}
     await services.close()
     rows = re.findall(r"^\| `([\w-]+)` \| `([^`]+)` \| ([\d,]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert {name: count for name, _, count in rows} == {name: f"{count:,.0f}" for name, count in runs.items()}

@@ -49,6 +49,22 @@ async def test_a_job_runs_once_for_each_due_time(lease_store: SqliteJobLeaseStor
     assert [moment.second for moment in runs] == [15, 30]
 
 
+async def test_jobs_of_the_timers_call_run_at_their_due_times(
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime
+) -> None:
+    """Jobs that the caller of the tick passes run at their due times, like those of the runner."""
+    runs: list[datetime] = []
+
+    async def run_job() -> None:
+        runs.append(clock.now)
+
+    background = BackgroundRunner([], lease_store, runtime=clock.runtime)
+    for _ in range(31):
+        await background.run_due_jobs([BackgroundJob("job", EVERY_15_S, run_job)])
+        clock.advance(1)
+    assert [moment.second for moment in runs] == [15, 30]
+
+
 async def test_jobs_continue_after_the_clock_is_set_back(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If the clock is set back by half an hour, a job runs at the next due time of the changed clock."""
     runs: list[datetime] = []

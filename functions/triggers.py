@@ -130,7 +130,7 @@ async def publish_to_live_stream(
 # several instances running.
 @blueprint.function_name("background")
 @blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
-@blueprint.durable_client_input(client_name="client")  # type: ignore[untyped-decorator]  the SDK has no types
+@blueprint.durable_client_input(client_name="client")  # type: ignore[untyped-decorator]  # the SDK has no types
 async def run_background_jobs(timer: func.TimerRequest, client: str) -> None:  # noqa: ARG001  the worker passes it by name
     """Start the background jobs that are due."""
     CLIENT.set(client)

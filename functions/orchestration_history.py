@@ -1,4 +1,7 @@
-"""Background job that deletes the history of ended orchestrations; Durable Functions on Azure retains it forever."""
+"""Background job that deletes the history of ended orchestrations; Durable Functions on Azure retains it forever.
+
+This module is separate from ``triggers``, because the sizing model reads the schedule without registering triggers.
+"""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache

@@ -130,19 +130,16 @@ class AccessServices:
     def _older_key_creators(self) -> "OlderKeyCreators":
         from shared.auth.older_keys import OlderKeyCreators
 
-        return OlderKeyCreators(self._find_access_event, runtime=self._backends.runtime)
+        return OlderKeyCreators(self.find_access_event, runtime=self._backends.runtime)
 
-    async def _find_access_event(self, append_id: str) -> "Mapping[str, Any] | None":
+    async def find_access_event(self, append_id: str) -> "Mapping[str, Any] | None":
+        """Return the audit event about a credential with this append id; None if it is missing or damaged."""
+        from shared.provenance.decisions import parse_content_if_verified
         from shared.provenance.ports import ChainKey, LookupField, Target
-        from shared.provenance.records import parse_record
 
         chain = ChainKey(Target.ACCESS_CONTROL, "")
         found = await self._provenance.chain_store.find(chain, LookupField.APPEND_ID, [append_id])
-        try:
-            return parse_record(found[0].canonical, found[0].hash) if found else None
-        except ValueError:
-            # A damaged event states nothing; the verification of the chain reports it.
-            return None
+        return parse_content_if_verified(found[0]) if found else None
 
     @cached_property
     def grant_store(self) -> "GrantStore":

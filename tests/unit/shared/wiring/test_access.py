@@ -1,12 +1,17 @@
 """Tests of the selection of stores for credentials and grants, and of the end of grants with their clients."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from shared.auth.older_keys import OlderKeyCreators
+from shared.auth.ports import ApiKey
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.oauth.grants import CodeProof, Grant
+from shared.provenance.ports import Target
 from shared.timestamps import now
 from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
@@ -34,6 +39,22 @@ async def test_the_local_signing_key_is_a_file(local_services: Services, tmp_pat
     key_id = await local_services.access.signing_key.get_key_id()
     [public] = await local_services.access.signing_key.load_public_keys()
     assert (public["kid"], (tmp_path / "signing-key.pem").exists()) == (key_id, True)
+
+
+async def test_an_altered_event_names_no_creator_of_an_earlier_key(local_services: Services, tmp_path: Path) -> None:
+    """The creator of an API key of an earlier version is unknown if the audit event of its creation was altered."""
+    await local_services.provenance.catalog_service.apply(load_document(DOCUMENT, "test"), "apply")
+    await local_services.provenance.audit_log.append(
+        Target.ACCESS_CONTROL,
+        "ann@t",
+        {"ActionType": "ApiKey.Created", "EntityType": "ApiKey", "EntityID": "AAAAAAAA"},
+        append_id="key-created-AAAAAAAA",
+    )
+    key = ApiKey("AAAAAAAA", b"salt", b"digest", "bob@t", "earlier", None, now(), None, creators=None)
+    assert await OlderKeyCreators(local_services.access.find_access_event).find_creator_ids(key) == ("ann@t",)
+    with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as database, database:
+        database.execute("UPDATE records SET canonical = CAST(replace(canonical, 'ann@t', 'bob@t') AS BLOB)")
+    assert await OlderKeyCreators(local_services.access.find_access_event).find_creator_ids(key) is None
 
 
 async def test_the_grants_of_a_client_end_with_its_declaration(local_services: Services) -> None:

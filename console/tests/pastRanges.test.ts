@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Alert } from "../src/api/alerts.ts";
+import { INCOMPLETE, INCOMPLETE_ERROR } from "../src/components/dateFields.ts";
 import { ALL, BETWEEN, checkRange, createRange, resolveRange } from "../src/components/pastRanges.ts";
 import { filterByStart, reachesBefore } from "../src/pages/alerts/alertTimes.ts";
 
@@ -24,6 +25,12 @@ test("a range that ends before it begins is refused", () => {
   const range = { preset: BETWEEN, from: "2026-05-02T00:00:00Z", to: "2026-05-01T00:00:00Z" };
   expect(checkRange(range, NOW)).toBe("From must be before To.");
   expect(checkRange(createRange("3600"), NOW)).toBeUndefined();
+});
+
+test("a range with an incomplete date is refused", () => {
+  const range = createRange(BETWEEN, NOW);
+  expect(checkRange({ ...range, from: INCOMPLETE }, NOW)).toBe(INCOMPLETE_ERROR);
+  expect(checkRange({ ...range, to: INCOMPLETE }, NOW)).toBe(INCOMPLETE_ERROR);
 });
 
 test("alerts are filtered by their start, which is included; the end is not", () => {

@@ -168,6 +168,26 @@ def test_an_absolute_time_range_is_sent_and_is_in_the_address(console: Console) 
     console.check_appearance("query-absolute-range")
 
 
+def test_an_incomplete_date_is_an_error_and_no_query_runs(console: Console) -> None:
+    """A date of which only a part is filled in is an error at its field, and no query runs over other times."""
+    page = console.sign_in().open("queries/latest-readings", "Latest readings").page
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if "latest-readings?" in request.url else None)
+    page.get_by_label("Time range").select_option("between")
+    page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")
+    end, run = page.get_by_label("To (UTC+1)"), page.get_by_role("button", name="Run", exact=True)
+    end.fill("")
+    end.press_sequentially("01")
+    run.click()
+    expect(page.get_by_role("alert")).to_have_text("Complete the date and the time, or clear the field.")
+    end.press("Enter")
+    expect(end).to_be_focused()
+    end.fill("2026-01-05T10:00")
+    run.click()
+    page.get_by_role("region", name="About the result").wait_for()
+    assert ["to=2026-01-05T09" in url for url in sent] == [True]
+
+
 def test_pages_for_queries_and_developers_fit_a_narrow_screen(service: Service) -> None:
     """On a phone, the pages for queries and developers do not scroll sideways; only tables do."""
     with open_console(service, width=390) as console:

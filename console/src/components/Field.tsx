@@ -61,7 +61,9 @@ type TextType = "text" | "password" | "number" | "search" | "datetime-local" | "
 
 interface FieldProps extends Common {
   value: string;
-  onInput: (value: string) => void;
+  onInput: (value: string, input: HTMLInputElement) => void;
+  onKeyUp?: (input: HTMLInputElement) => void;
+  onBlur?: (input: HTMLInputElement) => void;
   type?: TextType;
   placeholder?: string;
   autoComplete?: string;
@@ -72,6 +74,8 @@ interface FieldProps extends Common {
 export function Field({
   value,
   onInput,
+  onKeyUp,
+  onBlur,
   type = "text",
   placeholder,
   autoComplete = "off",
@@ -89,7 +93,9 @@ export function Field({
           placeholder={placeholder}
           autocomplete={autoComplete}
           spellcheck={false}
-          onInput={(event) => onInput(event.currentTarget.value)}
+          onInput={({ currentTarget: input }) => onInput(input.value, input)}
+          onKeyUp={onKeyUp && ((event) => onKeyUp(event.currentTarget))}
+          onBlur={onBlur && ((event) => onBlur(event.currentTarget))}
         />
       )}
     </Frame>

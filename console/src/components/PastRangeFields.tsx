@@ -1,6 +1,6 @@
 import { DateField } from "./DateField.tsx";
 import { Select } from "./Field.tsx";
-import { BETWEEN, checkRange, createRange, type PastRange } from "./pastRanges.ts";
+import { BETWEEN, checkRange, createRange, isIncomplete, type PastRange } from "./pastRanges.ts";
 
 interface Props {
   label: string;
@@ -26,7 +26,7 @@ export function PastRangeFields({ label, range, presets, onChange }: Props) {
             label="From"
             value={range.from}
             onInput={(from) => onChange({ ...range, from })}
-            error={checkRange(range)}
+            error={isIncomplete(range) ? undefined : checkRange(range)}
           />
           <DateField
             label="To"

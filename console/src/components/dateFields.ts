@@ -3,6 +3,10 @@ import { getZone, type Zone } from "@/shell/timeZone.ts";
 
 const MINUTE_MS = 60_000;
 
+/** The value of a date field of which only some parts are filled in; no service accepts it as an instant. */
+export const INCOMPLETE = "incomplete";
+export const INCOMPLETE_ERROR = "Complete the date and the time, or clear the field.";
+
 /** Converts an instant to the value of a date field: 2026-11-21T14:03. Undefined or invalid text becomes empty. */
 export function toDateField(instant: string | undefined, zone: Zone = getZone()): string {
   const time = new Date(instant ?? "");

@@ -1,11 +1,12 @@
 // Ranges of the past: a preset up to now, or from one instant to another.
+import { INCOMPLETE, INCOMPLETE_ERROR } from "./dateFields.ts";
 
 /** A chosen range: the seconds of a preset up to now, "all", or "between" with two instants. */
 export interface PastRange {
   preset: string;
-  /** Instant in UTC, RFC 3339; empty if none is entered. */
+  /** Instant in UTC, RFC 3339; empty if none is entered, INCOMPLETE if only a part is. */
   from: string;
-  /** Instant in UTC, RFC 3339; empty for now. */
+  /** Instant in UTC, RFC 3339; empty for now, INCOMPLETE if only a part is entered. */
   to: string;
 }
 
@@ -19,7 +20,7 @@ export function createRange(preset: string, now: number = Date.now()): PastRange
   return { preset, ...(preset === BETWEEN ? day : { from: "", to: "" }) };
 }
 
-/** Returns both ends in seconds since 1970; for "all" the start is 0. */
+/** Returns both ends in seconds since 1970; for "all" the start is 0. An incomplete end is NaN. */
 export function resolveRange(range: PastRange, now: number = Date.now()): { from: number; to: number } {
   const end = Math.floor(now / 1000);
   if (range.preset !== BETWEEN) {
@@ -31,9 +32,17 @@ export function resolveRange(range: PastRange, now: number = Date.now()): { from
 
 /** Returns why a range is not usable; undefined if it is. */
 export function checkRange(range: PastRange, now: number = Date.now()): string | undefined {
+  if (isIncomplete(range)) {
+    return INCOMPLETE_ERROR;
+  }
   const { from, to } = resolveRange(range, now);
   if (range.preset === BETWEEN && from >= to) {
     return "From must be before To.";
   }
   return undefined;
+}
+
+/** Tells whether only a part of one of the dates is filled in. */
+export function isIncomplete({ from, to }: PastRange): boolean {
+  return from === INCOMPLETE || to === INCOMPLETE;
 }

@@ -4,7 +4,7 @@ import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { PastRangeFields } from "@/components/PastRangeFields.tsx";
-import { ALL, createRange, type PastRange, resolveRange } from "@/components/pastRanges.ts";
+import { ALL, checkRange, createRange, type PastRange, resolveRange } from "@/components/pastRanges.ts";
 import { useResource } from "@/components/useResource.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Alerts.module.css";
@@ -40,6 +40,7 @@ function History({ range }: { range: PastRange }) {
   const fresh = (page.data?.alerts ?? []).filter((alert) => earlier.every(({ id }) => id !== alert.id));
   const alerts = [...earlier, ...fresh];
   const { from, to } = resolveRange(range);
+  const usable = checkRange(range) === undefined;
   const next = page.data?.cursor;
   const hasOlder = next !== undefined && next !== cursor && !reachesBefore(alerts, from);
   const showOlder = () => {
@@ -53,29 +54,31 @@ function History({ range }: { range: PastRange }) {
     setCursors([]);
     page.reload();
   };
-  const loadsOn = hasOlder && range.preset !== ALL && !page.loading;
+  const loadsOn = usable && hasOlder && range.preset !== ALL && !page.loading;
   useEffect(() => {
     if (loadsOn) showOlder();
   }, [loadsOn, next]);
   const none = range.preset === ALL ? "No alerts yet" : "No alerts in this period";
   return (
     <Loaded resource={page} rows={6}>
-      {() => (
-        <>
-          <AlertTable
-            label="History of alerts"
-            alerts={filterByStart(alerts, from, to)}
-            withEnd
-            empty={{ title: none, text: "Every alert of the last 90 days is listed here." }}
-            onChanged={restart}
-          />
-          {hasOlder && (
-            <Button busy={page.loading} onClick={showOlder}>
-              Show older alerts
-            </Button>
-          )}
-        </>
-      )}
+      {() =>
+        usable && (
+          <>
+            <AlertTable
+              label="History of alerts"
+              alerts={filterByStart(alerts, from, to)}
+              withEnd
+              empty={{ title: none, text: "Every alert of the last 90 days is listed here." }}
+              onChanged={restart}
+            />
+            {hasOlder && (
+              <Button busy={page.loading} onClick={showOlder}>
+                Show older alerts
+              </Button>
+            )}
+          </>
+        )
+      }
     </Loaded>
   );
 }

@@ -51,7 +51,7 @@ export function RunForm(props: Props) {
   return (
     <div class={css.stack}>
       <Panel>
-        <form class={css.form} onSubmit={submit} noValidate>
+        <form class={css.form} onSubmit={submit}>
           {before?.(buttons)}
           <div class={css.inputs}>{children}</div>
           <div class={css.actions}>

@@ -3,9 +3,10 @@ import { vi } from "vitest";
 import type { ApiReply } from "../../src/api/client.ts";
 import { session } from "../../src/session/index.ts";
 
-/** Signs in a user who may read, make and approve amendments. */
-export function signIn(): void {
-  const accessRights = ["Workspace.Amendment.Read", "Workspace.Amendment.Create", "Workspace.Amendment.Approve"];
+const AMENDMENT_RIGHTS = ["Workspace.Amendment.Read", "Workspace.Amendment.Create", "Workspace.Amendment.Approve"];
+
+/** Signs in a user who may read, make and approve amendments, or has other rights. */
+export function signIn(accessRights: readonly string[] = AMENDMENT_RIGHTS): void {
   const who = { principal: "me", name: "Me", workspace: "w", accessRights, via: "jwt", expiresAt: null };
   const state = { state: "in", who, expiresAt: new Date(), number: 1 };
   vi.spyOn(session, "state", "get").mockReturnValue(state as never);

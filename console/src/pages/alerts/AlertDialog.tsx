@@ -5,7 +5,7 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Facts } from "@/components/Facts.tsx";
 import { TextArea } from "@/components/Field.tsx";
-import { ErrorNotice } from "@/components/Notice.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { useWork } from "@/components/useWork.ts";
@@ -28,11 +28,17 @@ export function AlertDialog({ alert, onClose, onChanged }: Props) {
   const { principal } = useIdentity();
   const [comment, setComment] = useState("");
   const { busy, error, run } = useWork();
+  /** The alert with an acknowledgement that came before this one, which was not recorded. */
+  const [earlier, setEarlier] = useState<Alert>();
   const canAcknowledge = manages && principal !== null && alert.state !== "resolved" && alert.acknowledgedBy === null;
   const acknowledge = async () => {
-    await acknowledgeAlert(api, alert.id, comment.trim());
-    showToast(`“${alert.name}” is acknowledged`);
+    const stored = await acknowledgeAlert(api, alert.id, comment.trim());
     announceAlertChange();
+    if (stored.acknowledgedBy !== principal || (stored.comment ?? "") !== comment.trim()) {
+      setEarlier(stored);
+      return;
+    }
+    showToast(`“${alert.name}” is acknowledged`);
     onChanged();
     onClose();
   };
@@ -41,14 +47,14 @@ export function AlertDialog({ alert, onClose, onChanged }: Props) {
       title={alert.name}
       onClose={() => {
         onClose();
-        if (error !== undefined) {
+        if (error !== undefined || earlier) {
           onChanged();
         }
       }}
       actions={(close) => (
         <>
           <Button onClick={close}>Close</Button>
-          {canAcknowledge && (
+          {canAcknowledge && !earlier && (
             <Button kind="primary" busy={busy} onClick={() => void run(acknowledge)}>
               Acknowledge
             </Button>
@@ -56,7 +62,15 @@ export function AlertDialog({ alert, onClose, onChanged }: Props) {
         </>
       )}
     >
-      <Facts facts={listFacts(alert)} />
+      <Facts facts={listFacts(earlier ?? alert)} />
+      {earlier && (
+        <Notice
+          kind="warn"
+          title={`${earlier.acknowledgedBy === principal ? "You" : earlier.acknowledgedBy} acknowledged this alert first`}
+        >
+          {earlier.comment ? "The comment above is recorded" : "No comment is recorded"}; this acknowledgement is not.
+        </Notice>
+      )}
       {canAcknowledge && (
         <TextArea
           label="Comment"
@@ -64,6 +78,7 @@ export function AlertDialog({ alert, onClose, onChanged }: Props) {
           hint="Optional. The acknowledgement is recorded in the audit log with your name"
           value={comment}
           onInput={setComment}
+          readOnly={earlier !== undefined}
         />
       )}
       {error !== undefined && <ErrorNotice error={error} />}

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import type { AmendmentRecord } from "@/api/amendments.ts";
-import { computeStatuses, findCurrentStatus, findLastSequence, toEntry } from "@/pages/amendments/entries.ts";
+import {
+  computeStatuses,
+  findCurrentStatus,
+  findLastSequence,
+  findUndecided,
+  toEntry,
+} from "@/pages/amendments/entries.ts";
 
 const AMENDMENT = {
   RecordID: "000000000001",
@@ -27,6 +33,12 @@ test("a waiting amendment is pending, and one without a loaded decision is decid
   expect(currentStatuses([AMENDMENT], [AMENDMENT.RecordID])).toEqual(["pending"]);
   expect(currentStatuses([AMENDMENT], [])).toEqual(["decided"]);
   expect(currentStatuses([{ ...AMENDMENT, Status: "approved" }], [])).toEqual(["approved"]);
+});
+
+test("an amendment is undecided without a decision among the records", () => {
+  const records = [AMENDMENT, DECISION, { ...AMENDMENT, RecordID: "000000000003" }] as AmendmentRecord[];
+  expect([...findUndecided(records)]).toEqual(["000000000003"]);
+  expect([...findUndecided([{ ...AMENDMENT, Status: "approved" }] as AmendmentRecord[])]).toEqual([]);
 });
 
 test("the next page begins after the last valid RecordID, because a damaged record possibly has an invalid one", () => {

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { fetchEntityChain } from "@/api/amendments.ts";
+import { fetchEntityChain, queryAmendments } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -8,7 +8,7 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
 import css from "./Amendments.module.css";
-import { computeStatuses } from "./entries.ts";
+import { findLastSequence, findUndecided } from "./entries.ts";
 import { Report } from "./Report.tsx";
 import { Timeline } from "./Timeline.tsx";
 
@@ -49,15 +49,15 @@ export function Entity({ scope, entity, onOpen }: Props) {
 }
 
 function Chain({ scope, entity }: { scope: string; entity: string }) {
-  const resource = useResource((signal) => fetchEntityChain(api, scope, entity, signal), [scope, entity]);
+  const resource = useResource((signal) => loadTimeline(scope, entity, signal), [scope, entity]);
   return (
     <Loaded resource={resource} rows={8}>
-      {({ records, hasMore }) => (
+      {({ records, hasMore, pending }) => (
         <>
           {hasMore && (
             <Notice kind="warn" title="This list is incomplete">
-              The entity has more than 1,000 amendments and decisions; only the oldest are shown. Export the chain of
-              amendments for a complete list.
+              The entity has more than 1,000 amendments and decisions; only the oldest are shown. An amendment is
+              “decided” if its decision is not among them. Export the chain of amendments for a complete list.
             </Notice>
           )}
           {records.length === 0 ? (
@@ -65,10 +65,23 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
               No amendment of this scope names {entity}. IDs are case-sensitive.
             </Empty>
           ) : (
-            <Timeline scope={scope} records={records} standings={computeStatuses(records)} />
+            <Timeline scope={scope} records={records} pending={pending} />
           )}
         </>
       )}
     </Loaded>
   );
+}
+
+const MOST = 1000;
+
+/** Loads the oldest records of an entity, and the ids of its pending amendments; newer records possibly decide some. */
+async function loadTimeline(scope: string, entityId: string, signal: AbortSignal) {
+  const { records, hasMore } = await fetchEntityChain(api, scope, entityId, signal);
+  if (!hasMore) {
+    return { records, hasMore, pending: findUndecided(records) };
+  }
+  const toSequence = findLastSequence(records.map(({ RecordID }) => RecordID));
+  const waiting = await queryAmendments(api, scope, { status: "pending", entityId, toSequence, limit: MOST }, signal);
+  return { records, hasMore, pending: new Set(waiting.records.map(({ RecordID }) => RecordID)) };
 }

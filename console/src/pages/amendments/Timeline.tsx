@@ -7,20 +7,23 @@ import { SignatureText } from "@/signing/SignatureText.tsx";
 import { AlteredNotice, DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
-import { toEntry } from "./entries.ts";
+import { computeStatuses, findCurrentStatus, toEntry } from "./entries.ts";
 
 interface Props {
   scope: string;
   records: readonly AmendmentRecord[];
-  standings: ReadonlyMap<string, string>;
+  /** Ids of the amendments that are not decided yet. */
+  pending: ReadonlySet<string>;
 }
 
 /** Amendments and decisions, oldest first. */
-export function Timeline({ scope, records, standings }: Props) {
+export function Timeline({ scope, records, pending }: Props) {
+  const known = { pending, decided: computeStatuses(records) };
   return (
     <ol class={css.timeline} aria-label="Timeline">
       {records.map((record) => {
-        const { id, amendment, decision, damaged } = toEntry(record);
+        const entry = toEntry(record);
+        const { id, amendment, decision, damaged } = entry;
         return (
           <li key={id} class={decision ? css[decision.Meaning] : css.made}>
             <span class={css.mark}>
@@ -28,7 +31,7 @@ export function Timeline({ scope, records, standings }: Props) {
             </span>
             {damaged && <DamagedNotice id={id} />}
             {amendment && !damaged && (
-              <AmendmentCard scope={scope} amendment={amendment} status={standings.get(id) ?? amendment.Status} />
+              <AmendmentCard scope={scope} amendment={amendment} status={findCurrentStatus(entry, known)} />
             )}
             {decision && <DecisionEntry scope={scope} decision={decision} />}
           </li>

@@ -51,6 +51,13 @@ export function computeStatuses(records: readonly AmendmentRecord[]): ReadonlyMa
   return found;
 }
 
+/** Returns the ids of the amendments that were stored as pending and have no decision among the records. */
+export function findUndecided(records: readonly AmendmentRecord[]): ReadonlySet<string> {
+  const decided = new Set(records.filter(isTransition).map((decision) => decision.AmendmentID));
+  const pending = records.filter((record) => record.Status === "pending").map((record) => record.RecordID);
+  return new Set(pending.filter((id) => !decided.has(id)));
+}
+
 /** Current status of amendments, as far as the loaded records tell it. */
 export interface KnownStatuses {
   /** Ids of amendments that were stored as pending and have no decision. */

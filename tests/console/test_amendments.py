@@ -127,13 +127,23 @@ def test_a_late_decision_shows_the_earlier_decision(console: Console, editor: ht
 
 
 def test_an_altered_amendment_has_a_banner(console: Console, editor: httpx.Client) -> None:
-    """If the content of an amendment was changed in the database, a banner reports the change."""
+    """An amendment that was changed in the database has a banner and cannot be decided, and the list marks it.
+
+    A banner also reports that the verification of the chain found it broken.
+    """
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
     page = open_pending_amendments(console.sign_in(ADMIN), "tampered")
     altered = page.get_by_role("article", name="Amendment 000000000001")
     expect(altered.get_by_role("alert")).to_contain_text("Altered after it was recorded. Do not rely on these values.")
+    expect(altered.get_by_role("button", name="Approve")).to_be_disabled()
     console.check_appearance("amendments-altered")
+    page.get_by_role("tab", name="All amendments").click()
+    expect(page.get_by_role("gridcell", name="altered")).to_be_visible()
+    verify = "/oi-api/provenance/events/verify?target=DomainAmendments"
+    assert editor.post(verify, json={"ScopeKey": "tampered"}).json()["ChainValid"] is False
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("found broken by the verification")
 
 
 def test_missing_fields_and_invalid_json_are_marked_in_the_form(console: Console) -> None:

@@ -4,7 +4,7 @@ import { ApiError } from "../../src/api/problem.ts";
 import { AllAmendments } from "../../src/pages/amendments/AllAmendments.tsx";
 import { session } from "../../src/session/index.ts";
 import { mountRoot, press, root, show } from "../mounted.ts";
-import { makeAmendment, makeReply, signIn } from "./pages.ts";
+import { addHash, makeAmendment, makeReply, signIn } from "./pages.ts";
 
 mountRoot();
 
@@ -27,3 +27,21 @@ test("a retry after a failed change of a filter shows only rows of the new filte
   expect(root.textContent).not.toContain("000000000009");
   expect(request.mock.lastCall?.[3]?.query).toMatchObject({ status: "pending", toSequence: undefined });
 });
+
+test("a decision that was altered in the store is marked, and decides no amendment", async () => {
+  signIn();
+  const amendment = makeAmendment(1);
+  const decision = { RecordID: "000000000002", AmendmentID: amendment.RecordID, PreviousHash: amendment.Hash };
+  const stored = addHash({ ...decision, EntityType: "Pump", EntityID: "p", Status: "rejected", Meaning: "rejection" });
+  const request = vi.spyOn(session.api, "request");
+  request.mockResolvedValueOnce(makeReply([{ ...stored, Status: "approved" }, amendment]));
+  request.mockResolvedValueOnce(makeReply([]));
+  await show(<AllAmendments scope="s" />);
+  await vi.waitFor(() => expect(listStatuses()).toEqual(["altered", "decided"]));
+});
+
+/** Returns the shown status of each record. */
+function listStatuses(): (string | null | undefined)[] {
+  const rows = [...root.querySelectorAll("[role=row]")].slice(1);
+  return rows.map((row) => row.querySelectorAll("[role=gridcell]")[3]?.textContent);
+}

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../src/api/problem.ts";
 import { Decision } from "../../src/pages/amendments/Decision.tsx";
 import { session } from "../../src/session/index.ts";
-import { mountRoot, press, root, show, typeText } from "../mounted.ts";
+import { findButton, mountRoot, press, root, show, typeText } from "../mounted.ts";
 import { makeAmendment, signIn } from "./pages.ts";
 
 const reload = vi.fn();
@@ -57,4 +57,11 @@ test("a decision that comes first is not the user's own if the service refused t
   await press("Reject");
   await vi.waitFor(() => expect(root.textContent).toContain("Your decision was not recorded"));
   expect(root.textContent).not.toContain("possibly your own");
+});
+
+test("an altered amendment can be neither approved nor rejected", async () => {
+  const amendment = { ...makeAmendment(1), AmendedRecord: { a: 3 } } as never;
+  await show(<Decision scope="s" amendment={amendment} onReload={reload} />);
+  await vi.waitFor(() => expect(root.textContent).toContain("An altered amendment cannot be approved or rejected."));
+  expect([findButton("Approve")?.disabled, findButton("Reject")?.disabled]).toEqual([true, true]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { AmendmentRecord } from "@/api/amendments.ts";
 import {
-  computeStatuses,
+  collectStatuses,
   findCurrentStatus,
   findLastSequence,
   findUndecided,
@@ -18,9 +18,9 @@ const AMENDMENT = {
 const DECISION = { RecordID: "000000000002", AmendmentID: AMENDMENT.RecordID, Status: "approved", Meaning: "approval" };
 
 /** Returns the current status of each record, the newest first as in the list. */
-function currentStatuses(records: object[], pending: string[]): string[] {
+function currentStatuses(records: object[], pending: string[], altered: string[] = []): string[] {
   const rows = records as AmendmentRecord[];
-  const known = { pending: new Set(pending), decided: computeStatuses([...rows].reverse()) };
+  const known = collectStatuses([...rows].reverse(), new Set(pending), new Set(altered));
   return rows.map((row) => findCurrentStatus(toEntry(row), known));
 }
 
@@ -33,6 +33,12 @@ test("a waiting amendment is pending, and one without a loaded decision is decid
   expect(currentStatuses([AMENDMENT], [AMENDMENT.RecordID])).toEqual(["pending"]);
   expect(currentStatuses([AMENDMENT], [])).toEqual(["decided"]);
   expect(currentStatuses([{ ...AMENDMENT, Status: "approved" }], [])).toEqual(["approved"]);
+});
+
+test("an altered record has no status, and an altered decision decides nothing", () => {
+  const altered = [DECISION.RecordID];
+  expect(currentStatuses([DECISION, AMENDMENT], [], altered)).toEqual(["altered", "decided"]);
+  expect(currentStatuses([AMENDMENT], [AMENDMENT.RecordID], [AMENDMENT.RecordID])).toEqual(["altered"]);
 });
 
 test("an amendment is undecided without a decision among the records", () => {

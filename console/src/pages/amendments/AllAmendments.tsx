@@ -10,11 +10,13 @@ import { ErrorNotice } from "@/components/Notice.tsx";
 import { navigate } from "@/router/route.ts";
 import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
-import { computeStatuses, type Entry, findCurrentStatus, findLastSequence, toEntry } from "./entries.ts";
+import { collectStatuses, type Entry, findCurrentStatus, findLastSequence, toEntry } from "./entries.ts";
 import { buildEntityAddress } from "./place.ts";
+import { useAlteredIds } from "./useAlteredRecords.ts";
 
 const PAGE = 200;
 const NONE: ReadonlySet<string> = new Set();
+const NO_RECORDS: readonly AmendmentRecord[] = [];
 
 type Row = AmendmentRecord & { entry: Entry; current: string };
 
@@ -98,7 +100,9 @@ export function AllAmendments({ scope }: { scope: string }) {
     read([]);
     return () => work.current?.abort();
   }, [scope, status, entity, author]);
-  const rows = useMemo(() => toRows(state.rows ?? [], state.pending), [state.rows, state.pending]);
+  const { rows: records = NO_RECORDS, pending } = state;
+  const altered = useAlteredIds(records);
+  const rows = useMemo(() => toRows(records, pending, altered), [records, pending, altered]);
   const more = () => {
     if (state.rows && state.hasMore && !state.loading && state.error === undefined) {
       read(state.rows);
@@ -148,8 +152,12 @@ async function loadPage(scope: string, filters: PageFilters, signal: AbortSignal
   return { ...found, pending: new Set(waiting.records.map((record) => record.RecordID)) };
 }
 
-function toRows(records: readonly AmendmentRecord[], pending: ReadonlySet<string>): Row[] {
-  const known = { pending, decided: computeStatuses([...records].reverse()) };
+function toRows(
+  records: readonly AmendmentRecord[],
+  pending: ReadonlySet<string>,
+  altered: ReadonlySet<string>,
+): Row[] {
+  const known = collectStatuses([...records].reverse(), pending, altered);
   return records.map((record) => {
     const entry = toEntry(record);
     return { ...record, entry, current: findCurrentStatus(entry, known) };

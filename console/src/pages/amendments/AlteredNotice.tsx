@@ -1,12 +1,11 @@
 import type { AmendmentRecord } from "@/api/amendments.ts";
 import { Notice } from "@/components/Notice.tsx";
-import { useResource } from "@/components/useResource.ts";
-import { ALTERED, isAltered } from "@/pages/audit/alteration.ts";
+import { ALTERED } from "@/pages/audit/alteration.ts";
+import { useIsAltered } from "./useAlteredRecords.ts";
 
 /** The warning above an amendment or a decision whose content no longer matches its hash. */
 export function AlteredNotice({ record }: { record: AmendmentRecord }) {
-  const { data } = useResource(() => isAltered({ ...record }), [record.RecordID, record.Hash]);
-  return data ? (
+  return useIsAltered(record) ? (
     <Notice kind="alarm" title={ALTERED}>
       The content does not match its hash: altered or damaged. “Verify chain” in the audit log shows what to do.
     </Notice>

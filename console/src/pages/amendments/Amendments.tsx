@@ -3,6 +3,7 @@ import { Empty } from "@/components/Empty.tsx";
 import { ScopeField } from "@/components/ScopeField.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
 import type { PageProps } from "@/pageProps.ts";
+import { BrokenChain } from "@/pages/scopes/BrokenChains.tsx";
 import { rememberScope } from "@/proof/scopes.ts";
 import { navigate } from "@/router/route.ts";
 import { useHasRights } from "@/session/hooks.ts";
@@ -22,6 +23,7 @@ const TABS: readonly { id: View; title: string }[] = [
 /** The amendments page: create, decide and read amendments. */
 export default function Amendments({ route }: PageProps) {
   const place = parsePlace(route);
+  const readsChains = useHasRights("Workspace.Provenance.Read");
   const [scope, setScope] = useState(place.scope);
   // Before the browser paints, because a later effect would replace a scope that the reader already types.
   useLayoutEffect(() => {
@@ -39,7 +41,10 @@ export default function Amendments({ route }: PageProps) {
       {place.scope === "" ? (
         <Empty title="Which scope?">Choose or enter the scope of the amendments: a line, a batch, a system.</Empty>
       ) : (
-        <Views key={place.scope} place={place} />
+        <>
+          {readsChains && <BrokenChain chain={{ target: "DomainAmendments", scopeKey: place.scope }} />}
+          <Views key={place.scope} place={place} />
+        </>
       )}
     </Page>
   );

@@ -17,6 +17,7 @@ import { useSigning } from "@/signing/useSigning.ts";
 import css from "./Amendments.module.css";
 import { explainDenial } from "./entries.ts";
 import { buildQueueAddress } from "./place.ts";
+import { useIsAltered } from "./useAlteredRecords.ts";
 
 type Kind = "approve" | "reject";
 
@@ -30,10 +31,12 @@ interface Props {
 /** Buttons to approve or reject an amendment, or the reason why the caller cannot. */
 export function Decision({ scope, amendment, onReload }: Props) {
   const { principal } = useIdentity();
-  const why = explainDenial(amendment.AmendedBy, principal, useHasRights("Workspace.Amendment.Approve"));
+  const isAltered = useIsAltered(amendment);
+  const denial = explainDenial(amendment.AmendedBy, principal, useHasRights("Workspace.Amendment.Approve"));
+  const why = isAltered ? "An altered amendment cannot be approved or rejected." : denial;
   // A dialog that the caller left for a sign-in opens again.
   const [pending] = useState(() => findSignature(describeSubject("amendment", scope, amendment.RecordID), principal));
-  const [open, setOpen] = useState<Kind | undefined>(why === undefined ? pending?.verb : undefined);
+  const [open, setOpen] = useState<Kind | undefined>(denial === undefined ? pending?.verb : undefined);
   const reason = useId();
   return (
     <div class={css.row} aria-describedby={why ? reason : undefined}>
@@ -48,7 +51,7 @@ export function Decision({ scope, amendment, onReload }: Props) {
           {why}
         </p>
       )}
-      {open && (
+      {open && !isAltered && (
         <DecisionDialog
           kind={open}
           pending={pending?.verb === open ? pending : undefined}

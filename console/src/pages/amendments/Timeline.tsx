@@ -7,7 +7,8 @@ import { SignatureText } from "@/signing/SignatureText.tsx";
 import { AlteredNotice, DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
-import { computeStatuses, findCurrentStatus, toEntry } from "./entries.ts";
+import { collectStatuses, findCurrentStatus, toEntry } from "./entries.ts";
+import { useAlteredIds } from "./useAlteredRecords.ts";
 
 interface Props {
   scope: string;
@@ -18,7 +19,7 @@ interface Props {
 
 /** Amendments and decisions, oldest first. */
 export function Timeline({ scope, records, pending }: Props) {
-  const known = { pending, decided: computeStatuses(records) };
+  const known = collectStatuses(records, pending, useAlteredIds(records));
   return (
     <ol class={css.timeline} aria-label="Timeline">
       {records.map((record) => {

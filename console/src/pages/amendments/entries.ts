@@ -60,14 +60,31 @@ export function findUndecided(records: readonly AmendmentRecord[]): ReadonlySet<
 
 /** Current status of amendments, as far as the loaded records tell it. */
 export interface KnownStatuses {
+  /** Ids of records that were altered in the store. */
+  readonly altered: ReadonlySet<string>;
   /** Ids of amendments that were stored as pending and have no decision. */
   readonly pending: ReadonlySet<string>;
-  /** Status by the id of the amendment, from the loaded decisions. */
+  /** Status by the id of the amendment, from the loaded records that were not altered. */
   readonly decided: ReadonlyMap<string, string>;
 }
 
+/** Collects what records, oldest first, tell about the status of amendments. */
+export function collectStatuses(
+  records: readonly AmendmentRecord[],
+  pending: ReadonlySet<string>,
+  altered: ReadonlySet<string>,
+): KnownStatuses {
+  return { altered, pending, decided: computeStatuses(records.filter(({ RecordID }) => !altered.has(RecordID))) };
+}
+
 /** Returns the current status of an entry: of a decision its own, of an amendment what was decided about it. */
-export function findCurrentStatus({ id, status, amendment }: Entry, { pending, decided }: KnownStatuses): string {
+export function findCurrentStatus(
+  { id, status, amendment }: Entry,
+  { altered, pending, decided }: KnownStatuses,
+): string {
+  if (altered.has(id)) {
+    return "altered";
+  }
   if (amendment === undefined || status !== "pending" || pending.has(id)) {
     return status;
   }

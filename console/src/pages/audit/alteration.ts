@@ -58,20 +58,20 @@ export function findGaps(rows: readonly RecordView[], reachesStart: boolean): nu
 }
 
 /** Tells whether the content of a stored record no longer matches its hash. */
-export async function isAltered(record: JsonObject): Promise<boolean> {
-  return !(await matchesHash(toRecordView(record)));
+export async function isAltered(record: object): Promise<boolean> {
+  return !(await matchesHash(toRecordView(record as JsonObject)));
 }
 
-const checked = new WeakMap<RecordView, Promise<boolean>>();
+const checked = new WeakMap<JsonObject, Promise<boolean>>();
 
 /** Tells whether the content matches the stored hash; true if this browser cannot compute hashes. */
-function matchesHash(row: RecordView): Promise<boolean> {
-  const known = checked.get(row) ?? computeMatch(row);
-  checked.set(row, known);
+function matchesHash({ record, hash }: RecordView): Promise<boolean> {
+  const known = checked.get(record) ?? computeMatch(record, hash);
+  checked.set(record, known);
   return known;
 }
 
-async function computeMatch({ record, hash }: RecordView): Promise<boolean> {
+async function computeMatch(record: JsonObject, hash: string): Promise<boolean> {
   try {
     return !hasWebCrypto() || (await computeHash(record)) === hash;
   } catch {

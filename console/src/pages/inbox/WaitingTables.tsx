@@ -1,21 +1,38 @@
+import { useMemo } from "preact/hooks";
 import type { WarmQuery } from "@/api/queries.ts";
+import { Badge } from "@/components/Badge.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { buildQueueAddress } from "@/pages/amendments/place.ts";
+import { isAltered } from "@/pages/audit/alteration.ts";
 import { parseRecordId } from "@/proof/record.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import type { PendingAmendment } from "./waiting.ts";
 
 const HEIGHT = 360;
 
-const AMENDMENTS: readonly Column<PendingAmendment>[] = [
-  { key: "scope", title: "Scope", value: (row) => row.ScopeKey, width: 176, sortable: false },
-  { key: "entity", title: "Entity", value: describeEntity, sortable: false },
-  { key: "fields", title: "Changed fields", value: (row) => row.ChangedFields?.join(", "), sortable: false },
-  { key: "reason", title: "Reason", value: (row) => row.ReasonCategory, width: 160, sortable: false },
-  { key: "author", title: "Amended by", value: (row) => row.AmendedBy, width: 216, sortable: false },
-  { key: "at", title: "Amended", type: "time", value: (row) => row.AmendedAt, width: 168, sortable: false },
-];
+function buildAmendmentColumns(altered: ReadonlySet<PendingAmendment>): readonly Column<PendingAmendment>[] {
+  return [
+    { key: "scope", title: "Scope", value: (row) => row.ScopeKey, width: 176, sortable: false },
+    {
+      key: "entity",
+      title: "Entity",
+      value: describeEntity,
+      render: (row) => (
+        <>
+          {altered.has(row) && <Badge tone="bad">altered</Badge>} <VisibleText text={describeEntity(row)} />
+        </>
+      ),
+      sortable: false,
+    },
+    { key: "fields", title: "Changed fields", value: (row) => row.ChangedFields?.join(", "), sortable: false },
+    { key: "reason", title: "Reason", value: (row) => row.ReasonCategory, width: 160, sortable: false },
+    { key: "author", title: "Amended by", value: (row) => row.AmendedBy, width: 216, sortable: false },
+    { key: "at", title: "Amended", type: "time", value: (row) => row.AmendedAt, width: 168, sortable: false },
+  ];
+}
 
 const WAITING: readonly Column<WarmQuery>[] = [
   { key: "name", title: "Query", value: (query) => query.name },
@@ -36,19 +53,30 @@ function describeEntity(row: PendingAmendment): string {
   return row.EntityID === undefined ? `Damaged record ${row.RecordID}` : `${row.EntityType} ${row.EntityID}`;
 }
 
+const NONE: ReadonlySet<PendingAmendment> = new Set();
+
+/** Returns the amendments whose content no longer matches their hash, without those that are not readable at all. */
+async function findAlteredRows(rows: readonly PendingAmendment[]): Promise<ReadonlySet<PendingAmendment>> {
+  const readable = rows.filter(({ EntityID }) => EntityID !== undefined);
+  const altered = await Promise.all(readable.map(isAltered));
+  return new Set(readable.filter((_, index) => altered[index]));
+}
+
 interface Props<Row> {
   label: string;
   rows: readonly Row[];
 }
 
-/** Pending amendments; each row opens the amendment in the queue of its scope. */
+/** Pending amendments, with a mark at altered ones; each row opens the amendment in the queue of its scope. */
 export function AmendmentRows({ label, rows }: Props<PendingAmendment>) {
+  const { data: altered = NONE } = useResource(() => findAlteredRows(rows), [rows]);
+  const columns = useMemo(() => buildAmendmentColumns(altered), [altered]);
   return (
     <>
       <h3>Amendments</h3>
       <DataTable
         label={label}
-        columns={AMENDMENTS}
+        columns={columns}
         rows={rows}
         rowKey={(row) => `${row.ScopeKey}/${row.RecordID}`}
         onOpen={(row) => navigate(buildQueueAddress(row.ScopeKey, parseRecordId(row.RecordID)))}

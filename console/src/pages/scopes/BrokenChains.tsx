@@ -29,7 +29,7 @@ export interface Verification {
 interface ChainProps {
   chain: ChainName;
   /** The newest verification on this page; undefined before one. */
-  newest: Verification | undefined;
+  newest?: Verification | undefined;
 }
 
 /** The banner of one chain, if its last verification found it broken. */

@@ -10,16 +10,18 @@ import css from "./Administration.module.css";
 interface Props {
   item: StoredItem & Partial<ItemChange>;
   audited: AuditedItem;
+  /** Whether another person removed the item after this version. */
+  isRemoved?: boolean;
 }
 
 /** The latest change of an item and, if the token can read the audit log, all changes. */
-export function ChangePanel({ item, audited }: Props) {
+export function ChangePanel({ item, audited, isRemoved = false }: Props) {
   const reads = useHasRights("Workspace.Provenance.Read");
   return (
     <Panel title="Changes">
-      {item.editedBy !== undefined && <LastChange of={item} />}
+      {item.editedBy !== undefined && !isRemoved && <LastChange of={item} />}
       {reads ? (
-        <ItemHistory item={audited} version={[item.etag]} />
+        <ItemHistory item={audited} version={[item.etag, isRemoved]} />
       ) : (
         <p class={css.soft}>To see the changes you need Workspace.Provenance.Read.</p>
       )}

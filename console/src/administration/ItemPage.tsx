@@ -12,8 +12,10 @@ import { Page } from "@/shell/Page.tsx";
 /** Actions on the shown item. */
 export interface ShownItem<Item> {
   item: Item;
-  /** Shows a version that the service returned. */
-  replace: (item: Item) => void;
+  /** Whether another person removed the item. */
+  isRemoved: boolean;
+  /** Shows a version that the service returned; null for an item that another person removed. */
+  replace: (item: Item | null) => void;
   /** Reads the item again. */
   reload: () => void;
 }
@@ -37,12 +39,17 @@ export function ItemPage<Item extends StoredItem>(props: Props<Item>) {
   const { path, name, list, toTitle, parse, actions, children } = props;
   const resource = useResource((signal) => api.get<Item>(path, { signal, parse }), [path]);
   const [newer, setNewer] = useState<Item>();
+  const [isRemoved, setIsRemoved] = useState(false);
   const item = newer ?? resource.data;
+  const replace = (version: Item | null) => {
+    setNewer((before) => version ?? before);
+    setIsRemoved(version === null);
+  };
   const reload = () => {
     setNewer(undefined);
     resource.reload();
   };
-  const shown = item && { item, replace: setNewer, reload };
+  const shown = item && { item, isRemoved, replace, reload };
   const isMissing = resource.error instanceof ApiError && resource.error.status === 404;
   return (
     <Page
@@ -51,7 +58,7 @@ export function ItemPage<Item extends StoredItem>(props: Props<Item>) {
       actions={
         <>
           <Button onClick={() => navigate(buildHref(list.page))}>{list.title}</Button>
-          {shown && !isMissing && actions?.(shown)}
+          {shown && !isMissing && !isRemoved && actions?.(shown)}
         </>
       }
     >

@@ -58,7 +58,7 @@ const TEXTS: Record<string, Text> = {
   },
   MEMBER_ID_RETIRED: {
     title: "The ID belonged to a removed member and cannot be used again.",
-    advice: "Audit records name the earlier member. Choose another ID.",
+    advice: "Audit records name the earlier member. A new member needs another ID.",
   },
   MEMBER_ID_TAKEN: {
     title: "The ID looks like the ID of another member.",

@@ -30,6 +30,8 @@ export interface FormRules<Item extends StoredItem, Draft extends object> {
   create?: (draft: Draft) => Promise<Item>;
   /** Tells whether a removed item can be created again. */
   canRecreate?: boolean;
+  /** Error code of a change of an item that was removed for good; without it, a removal is found by a reload. */
+  removedCode?: string;
 }
 
 /** State and actions of a form for one item. */
@@ -65,12 +67,14 @@ interface Base<Item, Draft> {
  * @param stored the current version; null for a new item
  * @param initial the draft of a new item
  * @param onSaved called with the stored item
+ * @param onReloaded called with the current version after a conflict; null if the item was removed
  */
 export function useItemForm<Item extends StoredItem, Draft extends object>(
   rules: FormRules<Item, Draft>,
   stored: Item | null,
   initial: Draft,
   onSaved: (item: Item, isNew: boolean) => void,
+  onReloaded?: (item: Item | null) => void,
 ): ItemForm<Item, Draft> {
   const start: Base<Item, Draft> = { stored, draft: stored ? rules.toDraft(stored) : initial };
   const [base, setBase] = useState(start);
@@ -107,6 +111,11 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       rebase(stored, base.draft);
     }
   }, [stored?.etag]);
+  const showRemoval = () => {
+    setBase({ ...base, stored: rules.canRecreate ? null : base.stored });
+    setConflict({ state: "removed", canCreate: rules.canRecreate === true });
+    onReloaded?.(null);
+  };
   const attempt = async (work: () => Promise<void>) => {
     setBusy(true);
     setError(undefined);
@@ -118,6 +127,18 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
     setBusy(false);
     focusInvalid();
   };
+  /** Shows a conflict with another person's change; throws other errors again. */
+  const showConflict = (failure: unknown) => {
+    if (!isNew && failure instanceof ApiError && failure.code === rules.removedCode) {
+      showRemoval();
+    } else if (!isOutdated(failure)) {
+      throw failure;
+    } else if (isNew && rules.keyField) {
+      setInvalid({ [rules.keyField]: explainUsedKey(rules.noun, failure.isPossiblyOwn) });
+    } else {
+      setConflict({ state: "detected", isPossiblyOwn: failure.isPossiblyOwn });
+    }
+  };
   const store = async () => {
     try {
       const item =
@@ -128,14 +149,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       setConflict(undefined);
       setSaved({ item, isNew });
     } catch (failure) {
-      if (!isOutdated(failure)) {
-        throw failure;
-      }
-      if (isNew && rules.keyField) {
-        setInvalid({ [rules.keyField]: explainUsedKey(rules.noun, failure.isPossiblyOwn) });
-        return;
-      }
-      setConflict({ state: "detected", isPossiblyOwn: failure.isPossiblyOwn });
+      showConflict(failure);
     }
   };
   const load = async () => {
@@ -147,12 +161,12 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       }
       const both = rebase(item, base.draft).map((field) => rules.labels[field]);
       setConflict({ state: "merged", by: item.editedBy ?? null, at: item.updatedAt ?? null, both });
+      onReloaded?.(item);
     } catch (failure) {
       if (!(failure instanceof ApiError && failure.status === 404)) {
         throw failure;
       }
-      setBase({ ...base, stored: rules.canRecreate ? null : base.stored });
-      setConflict({ state: "removed", canCreate: rules.canRecreate === true });
+      showRemoval();
     }
   };
   const submit = (event: Event) => {

@@ -147,7 +147,7 @@ test("a repeated disabling shows the member as disabled if the first attempt was
   loseFirstReply("put");
   vi.spyOn(session.api, "get").mockResolvedValue({ ...MEMBER, etag: '"2"', enabled: false });
   const replace = vi.fn();
-  await show(<MemberActions item={MEMBER} replace={replace} reload={() => undefined} />);
+  await show(<MemberActions item={MEMBER} isRemoved={false} replace={replace} reload={() => undefined} />);
   await press("Disable");
   await repeat("Disable the member");
   await vi.waitFor(() => expect(replace).toHaveBeenCalledWith({ ...MEMBER, etag: '"2"', enabled: false }));

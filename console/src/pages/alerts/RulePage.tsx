@@ -67,12 +67,18 @@ export function RulePage({ lookup }: { lookup: string }) {
   );
 }
 
-function Shown({ item, replace, editable }: ShownItem<AlertRule> & { editable: boolean }) {
-  const form = useItemForm(RULE_FORM, item, NEW_RULE, (saved) => {
-    replace(saved);
-    announceAlertChange();
-    showToast(`“${saved.name}” is saved`);
-  });
+function Shown({ item, isRemoved, replace, editable }: ShownItem<AlertRule> & { editable: boolean }) {
+  const form = useItemForm(
+    RULE_FORM,
+    item,
+    NEW_RULE,
+    (saved) => {
+      replace(saved);
+      announceAlertChange();
+      showToast(`“${saved.name}” is saved`);
+    },
+    replace,
+  );
   return (
     <>
       {!editable && <ReadOnlyNotice right="Workspace.Alert.Manage" />}
@@ -98,6 +104,7 @@ function Shown({ item, replace, editable }: ShownItem<AlertRule> & { editable: b
       <RulePreview draft={form.draft} />
       {editable && <RuleTrial key={item.etag} lookup={item.lookup} />}
       <ChangePanel
+        isRemoved={isRemoved}
         item={item}
         audited={{ target: "PlatformConfig", entityTypes: ["AlertRule"], entityId: item.lookup }}
       />

@@ -64,11 +64,17 @@ export function ConnectionPage({ lookup }: { lookup: string }) {
   );
 }
 
-function Shown({ item, replace, editable }: ShownItem<ConnectionItem> & { editable: boolean }) {
-  const form = useItemForm(CONNECTION_RULES, item, NEW_CONNECTION, (saved) => {
-    replace(saved);
-    showToast(`“${saved.name}” is saved`);
-  });
+function Shown({ item, isRemoved, replace, editable }: ShownItem<ConnectionItem> & { editable: boolean }) {
+  const form = useItemForm(
+    CONNECTION_RULES,
+    item,
+    NEW_CONNECTION,
+    (saved) => {
+      replace(saved);
+      showToast(`“${saved.name}” is saved`);
+    },
+    replace,
+  );
   return (
     <>
       {!editable && <ReadOnlyNotice right="Workspace.Catalog.Manage" />}
@@ -79,6 +85,7 @@ function Shown({ item, replace, editable }: ShownItem<ConnectionItem> & { editab
         </ItemFormFrame>
       </Panel>
       <ChangePanel
+        isRemoved={isRemoved}
         item={item}
         audited={{ target: "PlatformConfig", entityTypes: ["Connection"], entityId: item.lookup }}
       />

@@ -32,10 +32,16 @@ export default function Policies() {
 function Shown({ loaded }: { loaded: WorkspaceItem }) {
   const [workspace, setWorkspace] = useState(loaded);
   const editable = useHasRights("Workspace.Policy.Manage");
-  const form = useItemForm(POLICY_RULES, workspace, toDraft(workspace), (saved) => {
-    setWorkspace(saved);
-    showToast("The policies are saved");
-  });
+  const form = useItemForm(
+    POLICY_RULES,
+    workspace,
+    toDraft(workspace),
+    (saved) => {
+      setWorkspace(saved);
+      showToast("The policies are saved");
+    },
+    (reloaded) => reloaded && setWorkspace(reloaded),
+  );
   return (
     <>
       {!editable && <ReadOnlyNotice right="Workspace.Policy.Manage" />}

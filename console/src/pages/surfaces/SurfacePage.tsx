@@ -59,11 +59,17 @@ export function SurfacePage({ lookup }: { lookup: string }) {
   );
 }
 
-function Shown({ item, replace, editable }: ShownItem<SurfaceItem> & { editable: boolean }) {
-  const form = useItemForm(SURFACE_RULES, item, NEW_SURFACE, (saved) => {
-    replace(saved);
-    showToast(`“${saved.name}” is saved`);
-  });
+function Shown({ item, isRemoved, replace, editable }: ShownItem<SurfaceItem> & { editable: boolean }) {
+  const form = useItemForm(
+    SURFACE_RULES,
+    item,
+    NEW_SURFACE,
+    (saved) => {
+      replace(saved);
+      showToast(`“${saved.name}” is saved`);
+    },
+    replace,
+  );
   return (
     <>
       {!editable && <ReadOnlyNotice right="Workspace.Catalog.Manage" />}
@@ -86,6 +92,7 @@ function Shown({ item, replace, editable }: ShownItem<SurfaceItem> & { editable:
         )}
       </Panel>
       <ChangePanel
+        isRemoved={isRemoved}
         item={item}
         audited={{ target: "PlatformConfig", entityTypes: ["Surface"], entityId: item.lookup }}
       />

@@ -41,13 +41,19 @@ export function TablePage({ database, name }: Props) {
   );
 }
 
-function Shown({ item, replace, database }: ShownItem<ContainerItem> & { database: string }) {
+function Shown({ item, isRemoved, replace, database }: ShownItem<ContainerItem> & { database: string }) {
   const editable = useHasRights("Workspace.DataStore.Manage");
   const rules = useMemo(() => buildTableRules(database, item.name), [database, item.name]);
-  const form = useItemForm(rules, item, { dataClass: "operational", expose: [] }, (saved) => {
-    replace(saved);
-    showToast(`“${saved.name}” is saved`);
-  });
+  const form = useItemForm(
+    rules,
+    item,
+    { dataClass: "operational", expose: [] },
+    (saved) => {
+      replace(saved);
+      showToast(`“${saved.name}” is saved`);
+    },
+    replace,
+  );
   return (
     <>
       {!editable && <ReadOnlyNotice right="Workspace.DataStore.Manage" />}
@@ -64,6 +70,7 @@ function Shown({ item, replace, database }: ShownItem<ContainerItem> & { databas
         </ItemFormFrame>
       </Panel>
       <ChangePanel
+        isRemoved={isRemoved}
         item={item}
         audited={{ target: "PlatformConfig", entityTypes: ["Container"], entityId: `${database}/${item.name}` }}
       />

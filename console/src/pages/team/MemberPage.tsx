@@ -31,15 +31,21 @@ export function MemberPage({ id }: { id: string }) {
   );
 }
 
-function Shown({ item, replace }: ShownItem<Member>) {
+function Shown({ item, isRemoved, replace }: ShownItem<Member>) {
   const who = useIdentity();
   const manages = useHasRights("Workspace.Team.Manage");
   const missing = listMissingRights(who.accessRights, item.accessRights);
   const editable = manages && missing.length === 0;
-  const form = useItemForm(MEMBER_RULES, item, NEW_MEMBER, (saved) => {
-    replace(saved);
-    showToast(`“${saved.name}” is saved`);
-  });
+  const form = useItemForm(
+    MEMBER_RULES,
+    item,
+    NEW_MEMBER,
+    (saved) => {
+      replace(saved);
+      showToast(`“${saved.name}” is saved`);
+    },
+    replace,
+  );
   return (
     <>
       {!item.enabled && (
@@ -62,7 +68,11 @@ function Shown({ item, replace }: ShownItem<Member>) {
         )}
         <CredentialHint member={item} />
       </Panel>
-      <ChangePanel item={item} audited={{ target: "AccessControl", entityTypes: ["Member"], entityId: item.id }} />
+      <ChangePanel
+        isRemoved={isRemoved}
+        item={item}
+        audited={{ target: "AccessControl", entityTypes: ["Member"], entityId: item.id }}
+      />
     </>
   );
 }

@@ -37,6 +37,7 @@ export const MEMBER_RULES: FormRules<Member, MemberDraft> = {
     oid: oid === "" ? undefined : checkName(oid, "an object ID"),
   }),
   keyField: "id",
+  removedCode: "MEMBER_ID_RETIRED",
 };
 
 /** Returns the roles that a caller can give, and the current one. */

@@ -53,11 +53,17 @@ export function WebhookPage({ id }: { id: string }) {
 
 type Props = ShownItem<Webhook> & { onRotated: (made: WebhookWithSecret) => void };
 
-function Shown({ item, replace, onRotated }: Props) {
-  const form = useItemForm(WEBHOOK_FORM, item, NEW_WEBHOOK, (saved) => {
-    replace(saved);
-    showToast("The webhook is saved");
-  });
+function Shown({ item, isRemoved, replace, onRotated }: Props) {
+  const form = useItemForm(
+    WEBHOOK_FORM,
+    item,
+    NEW_WEBHOOK,
+    (saved) => {
+      replace(saved);
+      showToast("The webhook is saved");
+    },
+    replace,
+  );
   return (
     <>
       <StatePanel
@@ -75,7 +81,11 @@ function Shown({ item, replace, onRotated }: Props) {
         </ItemFormFrame>
       </Panel>
       <VerificationSnippets url={item.url} />
-      <ChangePanel item={item} audited={{ target: "PlatformConfig", entityTypes: ["Webhook"], entityId: item.id }} />
+      <ChangePanel
+        isRemoved={isRemoved}
+        item={item}
+        audited={{ target: "PlatformConfig", entityTypes: ["Webhook"], entityId: item.id }}
+      />
     </>
   );
 }

@@ -72,6 +72,7 @@ def test_only_another_user_can_approve_an_amendment(console: Console, editor: ht
         second.check_appearance("amendments-approve")
         other.get_by_role("dialog").get_by_role("button", name="Approve").click()
         expect(other.get_by_role("heading", name="No pending amendments")).to_be_visible()
+        expect(other.get_by_role("region", name="Pending amendments")).to_be_focused()
         second.check_no_errors()
     page.get_by_role("link", name="rig-1").click()
     expect(page.get_by_role("article", name="Amendment 000000000001")).to_contain_text("approved")

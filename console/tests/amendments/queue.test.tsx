@@ -37,3 +37,25 @@ test("older amendments are reachable although the RecordID of the last one on th
   await press("Older");
   await vi.waitFor(() => expect(root.textContent).toContain("000000000007"));
 });
+
+test("after a decision the focus moves to the next amendment, and after the last one to the list", async () => {
+  const request = vi.spyOn(session.api, "request").mockResolvedValue(makeReply([makeAmendment(9), makeAmendment(7)]));
+  vi.spyOn(session.api, "get").mockRejectedValue(new Error("The policy is unknown"));
+  vi.spyOn(session.api, "post").mockResolvedValue(makeAmendment(10));
+  await show(<Queue scope="s" from={undefined} />);
+  await approveLast(1, () => request.mockResolvedValue(makeReply([makeAmendment(9)])));
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Amendment 000000000009");
+  await approveLast(0, () => request.mockResolvedValue(makeReply([])));
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Pending amendments");
+});
+
+/** Approves the last amendment, after which a number of amendments is listed. */
+async function approveLast(remaining: number, prepare: () => void): Promise<void> {
+  await vi.waitFor(() => expect(findButton("Approve")).toBeDefined());
+  findButton("Approve")?.focus();
+  await press("Approve");
+  await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+  prepare();
+  await press("Approve");
+  await vi.waitFor(() => expect(root.querySelectorAll("article")).toHaveLength(remaining));
+}

@@ -24,7 +24,7 @@ interface Props {
 export function AmendmentCard({ scope, amendment, status, children }: Props) {
   const { EntityType: type, EntityID: entity } = amendment;
   return (
-    <article class={css.card} aria-label={`Amendment ${amendment.RecordID}`}>
+    <article class={css.card} tabIndex={-1} aria-label={`Amendment ${amendment.RecordID}`}>
       <header>
         <h2>
           <VisibleText text={type} />{" "}

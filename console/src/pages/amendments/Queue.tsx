@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isTransition, queryAmendments } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
@@ -30,8 +30,22 @@ export function Queue({ scope, from }: Props) {
     (signal) => queryAmendments(api, scope, { status: "pending", toSequence, limit: PAGE }, signal),
     [scope, toSequence],
   );
+  const list = useRef<HTMLElement>(null);
+  /** Position of the card that was just decided. */
+  const decided = useRef<number>(undefined);
+  // The decided card had the focus; the next key press would begin at the top of the page.
+  useLayoutEffect(() => {
+    if (decided.current !== undefined) {
+      focusCard(list.current, decided.current);
+      decided.current = undefined;
+    }
+  }, [resource.data]);
+  const reloadAfter = (position: number) => {
+    decided.current = position;
+    resource.reload();
+  };
   return (
-    <div class={css.list}>
+    <section class={css.list} ref={list} tabIndex={-1} aria-label="Pending amendments">
       <Loaded resource={resource} rows={6}>
         {({ records, hasMore }) => {
           const waiting = records.filter((record) => !isTransition(record)).map(toEntry);
@@ -39,12 +53,12 @@ export function Queue({ scope, from }: Props) {
           return (
             <>
               {waiting.length === 0 && <Nothing hasNewer={pages.length > 1} />}
-              {waiting.map(({ id, amendment, damaged }) =>
+              {waiting.map(({ id, amendment, damaged }, position) =>
                 damaged || !amendment ? (
                   <DamagedNotice key={id} id={id} />
                 ) : (
                   <AmendmentCard key={id} scope={scope} amendment={amendment} status="pending">
-                    <Decision scope={scope} amendment={amendment} onReload={resource.reload} />
+                    <Decision scope={scope} amendment={amendment} onReload={() => reloadAfter(position)} />
                   </AmendmentCard>
                 ),
               )}
@@ -59,8 +73,17 @@ export function Queue({ scope, from }: Props) {
           );
         }}
       </Loaded>
-    </div>
+    </section>
   );
+}
+
+/** Focuses the card at a position, or the nearest one, or the list; not if an element still has the focus. */
+function focusCard(list: HTMLElement | null, position: number): void {
+  if (document.activeElement !== document.body) {
+    return;
+  }
+  const cards = list?.querySelectorAll("article") ?? [];
+  (cards[Math.min(position, cards.length - 1)] ?? list)?.focus();
 }
 
 function Nothing({ hasNewer }: { hasNewer: boolean }) {

@@ -35,7 +35,7 @@ test("the own acknowledgement closes the dialog, also if an earlier attempt with
 
 test.each([
   ["ann@t", "ann@t acknowledged this alert first"],
-  ["me", "You acknowledged this alert first"],
+  ["me", "You have already acknowledged this alert"],
 ])("an acknowledgement after one of %s with another comment is not reported as recorded", async (by, title) => {
   await acknowledge(by, "theirs");
   expect(root.textContent).toContain(title);

@@ -66,7 +66,11 @@ export function AlertDialog({ alert, onClose, onChanged }: Props) {
       {earlier && (
         <Notice
           kind="warn"
-          title={`${earlier.acknowledgedBy === principal ? "You" : earlier.acknowledgedBy} acknowledged this alert first`}
+          title={
+            earlier.acknowledgedBy === principal
+              ? "You have already acknowledged this alert"
+              : `${earlier.acknowledgedBy} acknowledged this alert first`
+          }
         >
           {earlier.comment ? "The comment above is recorded" : "No comment is recorded"}; this acknowledgement is not.
         </Notice>

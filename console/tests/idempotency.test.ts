@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { needsNewKey } from "../src/api/idempotency.ts";
+import { CreatingRequests, needsNewKey } from "../src/api/idempotency.ts";
 import { ApiError } from "../src/api/problem.ts";
 
 const refuse = (status: number, code: string) => new ApiError({ status, code, detail: "" });
@@ -16,4 +16,24 @@ test("a request keeps its key while an earlier attempt was possibly executed", (
   expect(needsNewKey(refuse(503, "UNAVAILABLE"))).toBe(false);
   expect(needsNewKey(refuse(0, "UNREACHABLE"))).toBe(false);
   expect(needsNewKey(new Error("no reply"))).toBe(false);
+});
+
+test("a form repeats a request with its key until the outcome is known, and sends other content with another key", async () => {
+  const requests = new CreatingRequests();
+  const keys: string[] = [];
+  const send = (content: object, error?: ApiError) =>
+    requests
+      .run(content, async (key) => {
+        keys.push(key);
+        if (error) throw error;
+      })
+      .catch(() => undefined);
+  await send({ a: 1 }, refuse(0, "UNREACHABLE"));
+  await send({ a: 2 }, refuse(400, "VALIDATION_FAILED"));
+  await send({ a: 2 }, refuse(503, "UNAVAILABLE"));
+  await send({ a: 1 });
+  await send({ a: 1 });
+  const [first, refused, other, repeated, later] = keys;
+  expect(repeated).toBe(first);
+  expect(new Set([first, refused, other, later]).size).toBe(4);
 });

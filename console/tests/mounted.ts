@@ -50,3 +50,11 @@ export const submit = () =>
   act(() => {
     root.querySelector("form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
   });
+
+/** Chooses a file in the first field for files. */
+export const chooseFile = (file: File) =>
+  act(() => {
+    const input = root.querySelector<HTMLInputElement>("input[type=file]");
+    if (input) Object.defineProperty(input, "files", { value: [file] });
+    input?.dispatchEvent(new Event("change", { bubbles: true }));
+  });

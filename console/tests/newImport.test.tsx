@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { NewImport } from "../src/pages/imports/NewImport.tsx";
 import * as upload from "../src/pages/imports/upload.ts";
 import { session } from "../src/session/index.ts";
-import { findButton, mountRoot, press, root, show } from "./mounted.ts";
+import { chooseFile, findButton, mountRoot, press, root, show } from "./mounted.ts";
 
 mountRoot();
 
@@ -15,12 +15,7 @@ test("an import starts only with the mapping that was previewed", async () => {
     Promise.resolve((path.endsWith("/preview") ? preview : { importId: "i", uploadUrl: "" }) as never),
   );
   await show(<NewImport connection="c" onChanged={() => undefined} />);
-  const input = root.querySelector<HTMLInputElement>("input[type=file]");
-  const file = new File(["time,at,pressure\n2026-01-05T08:00:00Z,2026-01-05T09:00:00Z,4\n"], "rows.csv");
-  Object.defineProperty(input, "files", { value: [file] });
-  await act(() => {
-    input?.dispatchEvent(new Event("change", { bubbles: true }));
-  });
+  await chooseFile(new File(["time,at,pressure\n2026-01-05T08:00:00Z,2026-01-05T09:00:00Z,4\n"], "rows.csv"));
   await vi.waitFor(() => expect(findButton("Upload and preview")?.disabled).toBe(false));
   await press("Upload and preview");
   await vi.waitFor(() => expect(findButton("Start import")?.disabled).toBe(false));

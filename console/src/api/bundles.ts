@@ -35,8 +35,14 @@ export function fetchBundle(api: Client, id: string): Promise<AuditBundle> {
   return api.get<AuditBundle>(formatPath`/oi-api/provenance/bundles/${id}`);
 }
 
-export function startBundle(api: Client, { chains, ...filters }: NewBundle): Promise<AuditBundle> {
-  return api.post<AuditBundle>(BUNDLES, { scopes: chains.map(toChainQuery), ...filters });
+/** Starts a bundle. A repeat with the same idempotency key returns the same bundle. */
+export function startBundle(
+  api: Client,
+  { chains, ...filters }: NewBundle,
+  idempotencyKey: string,
+): Promise<AuditBundle> {
+  const headers = { "Idempotency-Key": idempotencyKey };
+  return api.post<AuditBundle>(BUNDLES, { scopes: chains.map(toChainQuery), ...filters }, { headers });
 }
 
 export function cancelBundle(api: Client, id: string): Promise<void> {

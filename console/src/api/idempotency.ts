@@ -23,3 +23,34 @@ export function needsNewKey(error: unknown): boolean {
     !UNDECIDED_STATUSES.includes(error.status)
   );
 }
+
+/**
+ * The requests of a form that creates something. A repetition after a lost reply has the same `Idempotency-Key`, so the
+ * service executes it once; a request with other content has another key.
+ */
+export class CreatingRequests {
+  /** Keys by content of the requests that were possibly executed. */
+  readonly #keys = new Map<string, string>();
+
+  /**
+   * Sends a request, and returns its result.
+   * @param content everything that distinguishes the request from others
+   * @param send sends the request with the key
+   * @throws the error of `send`
+   */
+  async run<T>(content: object, send: (key: string) => Promise<T>): Promise<T> {
+    const text = JSON.stringify(content);
+    const key = this.#keys.get(text) ?? createIdempotencyKey();
+    this.#keys.set(text, key);
+    try {
+      const result = await send(key);
+      this.#keys.clear();
+      return result;
+    } catch (error) {
+      if (needsNewKey(error)) {
+        this.#keys.delete(text);
+      }
+      throw error;
+    }
+  }
+}

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Download, DownloadFormat } from "@/api/downloads.ts";
+import { CreatingRequests } from "@/api/idempotency.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
@@ -34,13 +35,15 @@ export function Start({ from, onStarted }: Props) {
   useUnsavedWarning(range !== saved);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  const [requests] = useState(() => new CreatingRequests());
   const named = (source.kind === "surface" || source.connection) && (source.kind === "connection" || source.surface);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
-      onStarted(await startDownload({ source, format, dateRange: range }), source);
+      const request = { source, format, dateRange: range };
+      onStarted(await requests.run(request, (key) => startDownload(request, key)), source);
       setSaved(range);
       showToast("The download was started");
     } catch (failure) {

@@ -19,9 +19,13 @@ export function describeSource({ kind, connection, surface }: Source): string {
   return { connection, surface: `${surface} (surface)`, within: `${connection} in ${surface}` }[kind];
 }
 
-/** Starts a download from the form. */
-export function startDownload({ source, format, dateRange }: DownloadRequest): Promise<Download> {
-  return api.post<Download>(buildSourcePath(source), { format, dateRange });
+/** Starts a download from the form. A repeat with the same idempotency key returns the same download. */
+export function startDownload(
+  { source, format, dateRange }: DownloadRequest,
+  idempotencyKey: string,
+): Promise<Download> {
+  const headers = { "Idempotency-Key": idempotencyKey };
+  return api.post<Download>(buildSourcePath(source), { format, dateRange }, { headers });
 }
 
 export async function fetchDownloads(signal: AbortSignal): Promise<Download[]> {

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { CreatingRequests } from "@/api/idempotency.ts";
 import type { CreatedImport, ImportMapping, ImportPreview } from "@/api/imports.ts";
 import { ApiError, describeError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
@@ -39,6 +40,8 @@ export function NewImport({ connection: first, onChanged }: Props) {
   const [chosen, setChosen] = useState<Chosen>();
   const [mapping, setMapping] = useState<ImportMapping>({ timestamp: "" });
   const [created, setCreated] = useState<CreatedImport>();
+  const [uploaded, setUploaded] = useState(false);
+  const [requests] = useState(() => new CreatingRequests());
   const [previewed, setPreviewed] = useState<Previewed>();
   const [sent, setSent] = useState<number>();
   const [busy, setBusy] = useState(false);
@@ -55,6 +58,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
       ...(facts.format === "csv" ? { delimiter: facts.delimiter } : {}),
     });
     setCreated(undefined);
+    setUploaded(false);
     setPreviewed(undefined);
     setError(undefined);
   };
@@ -71,10 +75,19 @@ export function NewImport({ connection: first, onChanged }: Props) {
       onChanged();
     }
   };
-  const show = ({ file, facts }: Chosen) =>
+  const create = ({ file, facts }: Chosen) => {
+    const request = { format: facts.format, fileName: file.name, bytes: Math.max(1, file.size), mapping };
+    return requests.run({ connection, request }, (key) => createImport(connection, request, key));
+  };
+  const show = (shown: Chosen) =>
     run(async () => {
-      const made = created ?? (await upload(connection, file, facts, mapping, setSent));
+      const made = created ?? (await create(shown));
+      // An upload that fails is repeated for the same import.
       setCreated(made);
+      if (!uploaded) {
+        await upload(made, shown.file, setSent);
+        setUploaded(true);
+      }
       setPreviewed({ mapping, preview: await previewImport(made.importId, mapping) });
     });
   const start = ({ importId }: CreatedImport) =>
@@ -127,7 +140,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
               disabled={connection === "" || mapping.timestamp === ""}
               onClick={() => void show(chosen)}
             >
-              {created ? "Preview again" : "Upload and preview"}
+              {uploaded ? "Preview again" : "Upload and preview"}
             </Button>
             {created && preview && (
               <Button kind="primary" busy={busy} onClick={() => void start(created)}>
@@ -153,20 +166,7 @@ function Failure({ error }: { error: unknown }) {
   );
 }
 
-async function upload(
-  connection: string,
-  file: File,
-  facts: FileFacts,
-  mapping: ImportMapping,
-  onProgress: (bytes: number) => void,
-): Promise<CreatedImport> {
-  const made = await createImport(connection, {
-    format: facts.format,
-    fileName: file.name,
-    bytes: Math.max(1, file.size),
-    mapping,
-  });
+async function upload({ uploadUrl }: CreatedImport, file: File, onProgress: (bytes: number) => void): Promise<void> {
   onProgress(0);
-  await uploadFile(made.uploadUrl, file, { onProgress, signal: new AbortController().signal });
-  return made;
+  await uploadFile(uploadUrl, file, { onProgress, signal: new AbortController().signal });
 }

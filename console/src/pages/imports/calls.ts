@@ -9,8 +9,14 @@ export interface ImportRequest {
   mapping: ImportMapping;
 }
 
-export function createImport(connection: string, request: ImportRequest): Promise<CreatedImport> {
-  return api.post<CreatedImport>(formatPath`/oi-api/imports/data-connections/${connection}`, request);
+/** Creates an import. A repeat with the same idempotency key returns the same import. */
+export function createImport(
+  connection: string,
+  request: ImportRequest,
+  idempotencyKey: string,
+): Promise<CreatedImport> {
+  const headers = { "Idempotency-Key": idempotencyKey };
+  return api.post<CreatedImport>(formatPath`/oi-api/imports/data-connections/${connection}`, request, { headers });
 }
 
 export function previewImport(id: string, mapping: ImportMapping): Promise<ImportPreview> {

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { fetchAllAuditScopes } from "@/api/auditScopes.ts";
-import { startBundle } from "@/api/bundles.ts";
+import { type NewBundle, startBundle } from "@/api/bundles.ts";
+import { CreatingRequests } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
@@ -25,6 +26,7 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
   const [entity, setEntity] = useState("");
   const [receipts, setReceipts] = useState(false);
   const [busy, setBusy] = useState(false);
+  const [requests] = useState(() => new CreatingRequests());
   const [error, setError] = useState<unknown>();
   const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
   const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
@@ -34,13 +36,14 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
     setBusy(true);
     setError(undefined);
     try {
-      await startBundle(api, {
+      const bundle: NewBundle = {
         chains,
         startDate: start === "" ? undefined : start,
         endDate: end === "" ? undefined : end,
         entityId: entity === "" ? undefined : entity,
         receipts: receipts || undefined,
-      });
+      };
+      await requests.run(bundle, (key) => startBundle(api, bundle, key));
       showToast("The bundle was started");
       setChains([]);
       setStart("");

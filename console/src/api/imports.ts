@@ -15,12 +15,16 @@ export interface ImportMapping {
   timeZone?: string;
 }
 
+/** The mapping of a stored import; null means the default. */
+export type StoredMapping = { [Name in keyof Required<ImportMapping>]: Required<ImportMapping>[Name] | null };
+
 /** An import of history. */
 export interface HistoryImport extends BackgroundJob {
   importId: string;
   connection: string;
   format: ImportFormat;
   fileName: string;
+  mapping: StoredMapping;
   startedAt: string | null;
   uploadExpiresAt: string;
   progress: { rows: number; bytesDone: number | null; bytesTotal: number | null };

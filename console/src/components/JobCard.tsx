@@ -26,13 +26,15 @@ interface Props {
   help: ComponentChildren;
   /** Totals after completion. */
   totals: string;
+  /** Time of the start, null before it; absent for jobs that start when they are created. */
+  startedAt?: string | null;
   onCancel: () => Promise<void>;
   /** Its files. */
   children: ComponentChildren;
 }
 
 /** A background job: its progress, its error and its files. */
-export function JobCard({ job, title, facts, progress, help, totals, onCancel, children }: Props) {
+export function JobCard({ job, title, facts, progress, help, totals, startedAt, onCancel, children }: Props) {
   const [busy, setBusy] = useState(false);
   const unfinished = isUnfinished(job);
   const failure = describeFailure(job);
@@ -66,7 +68,7 @@ export function JobCard({ job, title, facts, progress, help, totals, onCancel, c
       )}
       {children}
       <footer>
-        started <Time at={job.createdAt} />
+        {startedAt === null ? "created" : "started"} <Time at={startedAt ?? job.createdAt} />
         {job.status === "completed" && ` · ${totals}`}
         {!unfinished && (
           <>

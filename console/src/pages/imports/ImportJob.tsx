@@ -1,19 +1,25 @@
+import { useState } from "preact/hooks";
 import type { HistoryImport } from "@/api/imports.ts";
+import { Button } from "@/components/Button.tsx";
 import css from "@/components/JobCard.module.css";
 import { JobCard } from "@/components/JobCard.tsx";
 import { JobFiles } from "@/components/JobFiles.tsx";
+import { isUnfinished } from "@/components/jobs.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatBytes, formatCount, formatQuantity } from "@/format.ts";
+import { ContinueDialog } from "./ContinueDialog.tsx";
 import { fetchImport } from "./calls.ts";
 
 interface Props {
   job: HistoryImport;
   onCancel: () => Promise<void>;
+  onStarted: () => void;
 }
 
 /** An import: its progress, its result and the file of rejected rows. */
-export function ImportJob({ job, onCancel }: Props) {
-  const { importId, connection, fileName, format, progress, files } = job;
+export function ImportJob({ job, onCancel, onStarted }: Props) {
+  const [open, setOpen] = useState(false);
+  const { importId, connection, fileName, format, progress, files, startedAt } = job;
   const title = `${fileName} into ${connection}`;
   return (
     <JobCard
@@ -40,8 +46,24 @@ export function ImportJob({ job, onCancel }: Props) {
         </>
       }
       totals={describeResult(job)}
+      startedAt={startedAt}
       onCancel={onCancel}
     >
+      {startedAt === null && isUnfinished(job) && (
+        <div>
+          <Button onClick={() => setOpen(true)}>Preview and start</Button>
+        </div>
+      )}
+      {open && (
+        <ContinueDialog
+          job={job}
+          onClose={() => setOpen(false)}
+          onStarted={() => {
+            setOpen(false);
+            onStarted();
+          }}
+        />
+      )}
       {files.length > 0 && (
         <JobFiles
           files={files.map((file) => ({ ...file, name: "Rejected rows with reasons" }))}

@@ -44,7 +44,12 @@ export default function Imports({ route }: PageProps) {
             ) : (
               <div class={cards.jobs}>
                 {jobs.map((job) => (
-                  <ImportJob key={job.importId} job={job} onCancel={() => stop(job.importId)} />
+                  <ImportJob
+                    key={job.importId}
+                    job={job}
+                    onCancel={() => stop(job.importId)}
+                    onStarted={imports.reload}
+                  />
                 ))}
               </div>
             )

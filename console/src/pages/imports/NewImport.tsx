@@ -1,21 +1,19 @@
 import { useState } from "preact/hooks";
 import { CreatingRequests } from "@/api/idempotency.ts";
-import type { CreatedImport, ImportMapping, ImportPreview } from "@/api/imports.ts";
-import { ApiError, describeError } from "@/api/index.ts";
+import type { CreatedImport } from "@/api/imports.ts";
 import { Button } from "@/components/Button.tsx";
-import { Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { formatBytes } from "@/format.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { ConnectionField } from "./ConnectionField.tsx";
-import { createImport, previewImport, startImport } from "./calls.ts";
+import { createImport, startImport } from "./calls.ts";
 import { type FileFacts, guessTimeColumn, inspectFile } from "./columns.ts";
 import { FileDrop } from "./FileDrop.tsx";
 import css from "./Imports.module.css";
-import { MappingFields } from "./MappingFields.tsx";
-import { PreviewPanel } from "./PreviewPanel.tsx";
+import { MappingPreview } from "./MappingPreview.tsx";
 import { uploadFile } from "./upload.ts";
+import { useMappedPreview } from "./useMappedPreview.ts";
 
 interface Props {
   /** The connection that is chosen at first. */
@@ -28,21 +26,15 @@ interface Chosen {
   facts: FileFacts;
 }
 
-interface Previewed {
-  /** The mapping that was previewed. */
-  mapping: ImportMapping;
-  preview: ImportPreview;
-}
-
 /** Chooses a file, uploads it, shows its preview, and starts its import. */
 export function NewImport({ connection: first, onChanged }: Props) {
   const [connection, setConnection] = useState(first);
   const [chosen, setChosen] = useState<Chosen>();
-  const [mapping, setMapping] = useState<ImportMapping>({ timestamp: "" });
+  const mapped = useMappedPreview({ timestamp: "" });
+  const { mapping, preview } = mapped;
   const [created, setCreated] = useState<CreatedImport>();
   const [uploaded, setUploaded] = useState(false);
   const [requests] = useState(() => new CreatingRequests());
-  const [previewed, setPreviewed] = useState<Previewed>();
   const [sent, setSent] = useState<number>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -53,13 +45,13 @@ export function NewImport({ connection: first, onChanged }: Props) {
   const choose = async (file: File) => {
     const facts = await inspectFile(file);
     setChosen({ file, facts });
-    setMapping({
+    mapped.change({
       timestamp: guessTimeColumn(facts.columns),
       ...(facts.format === "csv" ? { delimiter: facts.delimiter } : {}),
     });
     setCreated(undefined);
     setUploaded(false);
-    setPreviewed(undefined);
+    mapped.clear();
     setError(undefined);
   };
   const run = async (work: () => Promise<void>) => {
@@ -88,7 +80,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
         await upload(made, shown.file, setSent);
         setUploaded(true);
       }
-      setPreviewed({ mapping, preview: await previewImport(made.importId, mapping) });
+      await mapped.load(made.importId);
     });
   const start = ({ importId }: CreatedImport) =>
     run(async () => {
@@ -97,12 +89,8 @@ export function NewImport({ connection: first, onChanged }: Props) {
       setStarted((before) => before + 1);
       setChosen(undefined);
       setCreated(undefined);
-      setPreviewed(undefined);
+      mapped.clear();
     });
-  // Stored messages cannot be changed, so only a mapping whose result is visible is imported.
-  const preview = previewed?.mapping === mapping ? previewed.preview : undefined;
-  const found = previewed?.preview.columns ?? [];
-  const columns = found.length > 0 ? found : (chosen?.facts.columns ?? []);
   return (
     <Panel title="New import">
       <div class={css.form}>
@@ -110,28 +98,16 @@ export function NewImport({ connection: first, onChanged }: Props) {
         {/* Another key after each start, because an input keeps the name of its file. */}
         <FileDrop key={started} file={chosen?.file} disabled={busy} onChoose={(file) => void choose(file)} />
         {chosen && (
-          <MappingFields
-            format={chosen.facts.format}
-            mapping={mapping}
-            columns={columns}
-            error={error instanceof ApiError ? error : undefined}
-            onChange={setMapping}
-          />
-        )}
-        <Failure error={error} />
-        {chosen && sent !== undefined && (
-          <div class={css.sent}>
-            <progress aria-label="Upload" max={Math.max(1, chosen.file.size)} value={sent} />
-            <span>
-              {formatBytes(sent)} of {formatBytes(chosen.file.size)} uploaded
-            </span>
-          </div>
-        )}
-        {preview && <PreviewPanel preview={preview} />}
-        {previewed && !preview && (
-          <Notice title="The columns or formats have changed since the preview">
-            Preview again before the import.
-          </Notice>
+          <MappingPreview format={chosen.facts.format} mapped={mapped} columns={chosen.facts.columns} error={error}>
+            {sent !== undefined && (
+              <div class={css.sent}>
+                <progress aria-label="Upload" max={Math.max(1, chosen.file.size)} value={sent} />
+                <span>
+                  {formatBytes(sent)} of {formatBytes(chosen.file.size)} uploaded
+                </span>
+              </div>
+            )}
+          </MappingPreview>
         )}
         {chosen && (
           <div class={css.actions}>
@@ -151,18 +127,6 @@ export function NewImport({ connection: first, onChanged }: Props) {
         )}
       </div>
     </Panel>
-  );
-}
-
-function Failure({ error }: { error: unknown }) {
-  if (error === undefined) {
-    return null;
-  }
-  const text = error instanceof Error && !(error instanceof ApiError) ? error.message : describeError(error);
-  return (
-    <Notice kind="bad" title="The import cannot continue">
-      <p>{text}</p>
-    </Notice>
   );
 }
 

@@ -1,9 +1,12 @@
 import { render } from "preact";
 import { expect, test } from "vitest";
+import type { AuditScope } from "../src/api/auditScopes.ts";
 import { CodeBlock } from "../src/components/CodeBlock.tsx";
+import { DataTable } from "../src/components/DataTable.tsx";
 import { escapeInvisible, findInvisible, splitPieces } from "../src/components/invisible.ts";
 import { JsonDiff } from "../src/components/JsonDiff.tsx";
 import { shorten } from "../src/components/shorten.ts";
+import { ChainChoice } from "../src/pages/scopes/ChainChoice.tsx";
 
 const TROJAN = "T | where a == \u202e'x' \u2066// all\u2069";
 
@@ -17,6 +20,23 @@ test("what nobody sees is written out; ends of lines, tabs and letters of any sc
 test("a written-out character is told from the same letters as somebody typed them", () => {
   expect(splitPieces("\\u202e")).toEqual([{ text: "\\u202e", isInvisible: false }]);
   expect(splitPieces("\u202e")).toEqual([{ text: "\\u202e", isInvisible: true }]);
+});
+
+test("names that differ only in spaces look different", () => {
+  const seen = (name: string) =>
+    splitPieces(name, true)
+      .map(({ text }) => text)
+      .join("");
+  expect(["lead", " lead", "lead ", "a b", "a  b", "a\u00a0b", "a\tb"].map(seen)).toEqual([
+    ...["lead", "\\u0020lead", "lead\\u0020", "a b", "a \\u0020b", "a\\u00a0b", "a\\u0009b"],
+  ]);
+  const box = document.createElement("div");
+  const choose = (scopeKey: string) => ({ target: "DomainEvents", scopeKey }) as AuditScope;
+  render(<ChainChoice scopes={[choose("lead"), choose(" lead")]} chosen={[]} onChange={() => undefined} />, box);
+  expect([...box.querySelectorAll("label")].map((each) => each.textContent)).toContain("Plant events of \\u0020lead");
+  const columns = [{ key: "scope", title: "Scope", type: "name", value: (row: string) => row }] as const;
+  render(<DataTable label="" columns={columns} rows={[" lead"]} rowKey={(row) => row} />, box);
+  expect(box.querySelector("tbody")?.textContent).toBe("\\u0020lead");
 });
 
 test("a warning names each such character once", () => {

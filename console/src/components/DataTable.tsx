@@ -187,7 +187,7 @@ function renderValue<Row>(column: Column<Row>, row: Row): ComponentChildren {
     case "number":
       return formatNumber(value);
     default:
-      return <VisibleText text={formatPlain(value)} />;
+      return <VisibleText text={formatPlain(value)} isName={column.type === "name"} />;
   }
 }
 

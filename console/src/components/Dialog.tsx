@@ -71,7 +71,7 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
       <div class={css.inside}>
         <header>
           <h2 id={id}>
-            <VisibleText text={title} />
+            <VisibleText text={title} isName />
           </h2>
           <Button kind="quiet" icon="close" label="Close" onClick={close} />
         </header>

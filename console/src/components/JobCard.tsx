@@ -6,6 +6,7 @@ import css from "./JobCard.module.css";
 import { type BackgroundJob, describeFailure, isUnfinished, type JobStatus } from "./jobs.ts";
 import { Notice } from "./Notice.tsx";
 import { Time } from "./Time.tsx";
+import { VisibleText } from "./VisibleText.tsx";
 
 const TONES: Record<JobStatus, Tone> = {
   pending: "neutral",
@@ -47,7 +48,9 @@ export function JobCard({ job, title, facts, progress, help, totals, startedAt, 
     <article class={css.job} aria-label={`${title}, ${job.status}`}>
       <header>
         <Status tone={TONES[job.status]}>{job.status}</Status>
-        <h3>{title}</h3>
+        <h3>
+          <VisibleText text={title} isName />
+        </h3>
         {facts}
         {unfinished && (
           <Button kind="quiet" icon="close" busy={busy} onClick={() => void cancel()}>

@@ -6,11 +6,17 @@ import { Notice } from "./Notice.tsx";
 import { shorten } from "./shorten.ts";
 import css from "./VisibleText.module.css";
 
+interface Props {
+  text: string;
+  /** Whether the text is the name of one thing, in which spaces matter. */
+  isName?: boolean;
+}
+
 /** A stored text with marked escapes for invisible characters; it cannot change the direction of other text. */
-export function VisibleText({ text }: { text: string }) {
+export function VisibleText({ text, isName = false }: Props) {
   return (
     <span class={css.seen}>
-      {splitPieces(text).map((piece, index) =>
+      {splitPieces(text, isName).map((piece, index) =>
         piece.isInvisible ? (
           <span key={index} class={css.escape} title="Invisible character">
             {piece.text}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-export type ColumnType = "text" | "number" | "time" | "boolean" | "json" | "code";
+export type ColumnType = "text" | "name" | "number" | "time" | "boolean" | "json" | "code";
 
 /** A column of a DataTable. */
 export interface Column<Row> {
@@ -9,7 +9,7 @@ export interface Column<Row> {
   title: string;
   /** A word after the title, such as a type or unit. */
   note?: string;
-  /** Decides alignment, form and order; the default is `text`. */
+  /** Decides alignment, form and order; the default is `text`; a `name` shows all its spaces. */
   type?: ColumnType;
   value: (row: Row) => unknown;
   /** Renders the cell; sorting still uses the value. */

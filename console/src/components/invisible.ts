@@ -7,11 +7,18 @@ export interface Piece {
 // Direction marks, joiners, fillers, controls, lone surrogates; tabs and line ends have a visible effect.
 const INVISIBLE = /(?![\t\n]|\r\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Splits a text at invisible characters, which could disguise its real content. */
-export function splitPieces(text: string): Piece[] {
+// In a name, also spaces at either end, repeated spaces, and all other blanks: names that differ in them look equal.
+const INVISIBLE_IN_NAMES =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}|^ | $|(?<= ) /gu;
+
+/**
+ * Splits a text at invisible characters, which could disguise its real content.
+ * @param isName whether the text is the name of one thing, such as a scope, in which spaces matter
+ */
+export function splitPieces(text: string, isName = false): Piece[] {
   const found: Piece[] = [];
   let from = 0;
-  for (const match of text.matchAll(INVISIBLE)) {
+  for (const match of text.matchAll(isName ? INVISIBLE_IN_NAMES : INVISIBLE)) {
     if (match.index > from) {
       found.push({ text: text.slice(from, match.index), isInvisible: false });
     }

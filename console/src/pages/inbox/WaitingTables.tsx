@@ -15,7 +15,7 @@ const HEIGHT = 360;
 
 function buildAmendmentColumns(altered: ReadonlySet<PendingAmendment>): readonly Column<PendingAmendment>[] {
   return [
-    { key: "scope", title: "Scope", value: (row) => row.ScopeKey, width: 176, sortable: false },
+    { key: "scope", title: "Scope", type: "name", value: (row) => row.ScopeKey, width: 176, sortable: false },
     {
       key: "entity",
       title: "Entity",

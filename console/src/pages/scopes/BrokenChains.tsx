@@ -80,7 +80,7 @@ function BrokenBanner({ chains }: { chains: readonly Broken[] }) {
       {chains.map(({ chain, at }) => (
         <span key={`${chain.target}/${chain.scopeKey}`}>
           <a href={buildAddress({ chain, filters: {}, at: undefined, record: undefined })}>
-            <VisibleText text={formatChain(chain)} />
+            <VisibleText text={formatChain(chain)} isName />
           </a>
           : found broken by the verification of <Time at={at} />
         </span>

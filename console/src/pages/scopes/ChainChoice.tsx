@@ -42,7 +42,7 @@ export function ChainChoice({ scopes, chosen, onChange }: Props) {
         {shown.map((chain) => (
           <Checkbox
             key={toKey(chain)}
-            label={<VisibleText text={formatChain(chain)} />}
+            label={<VisibleText text={formatChain(chain)} isName />}
             checked={keys.has(toKey(chain))}
             onChange={(on) => toggle(chain, on)}
             disabled={chosen.length >= MAX_CHAINS && !keys.has(toKey(chain))}

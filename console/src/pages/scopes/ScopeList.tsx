@@ -28,6 +28,7 @@ const COLUMNS: readonly Column<AuditScope>[] = [
   {
     key: "scope",
     title: "Scope",
+    type: "name",
     value: (row) => row.scopeKey ?? "(whole workspace)",
     sortable: false,
   },

@@ -4,10 +4,10 @@ import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
-import { ErrorNotice } from "@/components/Notice.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Panel } from "@/shell/Page.tsx";
 import { CopyAs } from "../snippets/CopyAs.tsx";
-import type { QueryCall } from "./queryCall.ts";
+import { isSameCall, type QueryCall } from "./queryCall.ts";
 import { Results } from "./Results.tsx";
 import css from "./RunForm.module.css";
 import type { Run } from "./useRun.ts";
@@ -61,18 +61,19 @@ export function RunForm(props: Props) {
           </div>
         </form>
       </Panel>
-      <Outcome run={run} signals={signals} instead={toldBefore} />
+      <Outcome run={run} ask={ask} signals={signals} instead={toldBefore} />
     </div>
   );
 }
 
 interface OutcomeProps {
   run: Run;
+  ask: QueryCall;
   signals: readonly Signal[];
   instead: string | undefined;
 }
 
-function Outcome({ run, signals, instead }: OutcomeProps) {
+function Outcome({ run, ask, signals, instead }: OutcomeProps) {
   if (run.error !== undefined) {
     const again = run.error instanceof ApiError && (run.error.status === 0 || run.error.status >= 429);
     return (
@@ -86,6 +87,11 @@ function Outcome({ run, signals, instead }: OutcomeProps) {
   if (run.answer && run.asked) {
     return (
       <Panel>
+        {!isSameCall(run.asked, ask) && (
+          <Notice kind="warn" title="The inputs have changed since this run">
+            The rows and their files belong to the earlier inputs. Run the query again.
+          </Notice>
+        )}
         <Results answer={run.answer} asked={run.asked} signals={signals} />
       </Panel>
     );

@@ -70,6 +70,11 @@ export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
   };
 }
 
+/** Tells whether two calls have the same inputs. */
+export function isSameCall(left: QueryCall, right: QueryCall): boolean {
+  return buildAddress(left) === buildAddress(right) && JSON.stringify(left.body) === JSON.stringify(right.body);
+}
+
 /** Returns path and query string. Empty values are sent, because a string parameter may be empty. */
 export function buildAddress(ask: QueryCall): string {
   const text = new URLSearchParams(ask.query.map(([name, value]) => [name, value])).toString();

@@ -17,6 +17,15 @@ test("nested objects and arrays are compared field by field", () => {
   ]);
 });
 
+test("lists of plain values are compared by their elements, not by their positions", () => {
+  expect(changes(["list", "get"], ["delete", "list", "get"])).toEqual(["added [0]", "same [1]", "same [2]"]);
+  expect(changes(["a", "b", "c"], ["b", "c", "d"])).toEqual(["removed [0]", "same [0]", "same [1]", "added [2]"]);
+  expect(changes([1, 2, 3], [1, 5, 3])).toEqual(["same [0]", "changed [1]", "same [2]"]);
+  expect(diff(["a", "b"], ["b"])[0]).toEqual({ path: ["[0]"], change: "removed", before: "a", after: undefined });
+  expect(changes([], ["a"])).toEqual(["added [0]"]);
+  expect(changes([null, "a"], ["a"])).toEqual(["removed [0]", "same [0]"]);
+});
+
 test("a value of another kind is one change", () => {
   expect(changes({ a: { b: 1 } }, { a: [1] })).toEqual(["changed a"]);
   expect(changes({ a: 1 }, { a: "1" })).toEqual(["changed a"]);

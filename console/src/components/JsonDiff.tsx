@@ -46,7 +46,7 @@ export function JsonDiff({ before, after, all = false }: Props) {
           </thead>
           <tbody>
             {shown.map((field) => (
-              <tr key={JSON.stringify(field.path)} class={css[field.change]}>
+              <tr key={JSON.stringify([field.path, field.change])} class={css[field.change]}>
                 <th scope="row">
                   <span class={css.sign} aria-hidden="true">
                     {SIGNS[field.change].sign}

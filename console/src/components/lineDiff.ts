@@ -14,7 +14,8 @@ export interface DiffLine {
   pieces: readonly Piece[];
 }
 
-interface Step {
+/** An element that both sequences contain, or only one of them. */
+export interface Step {
   change: DiffLine["change"];
   text: string;
 }
@@ -52,8 +53,8 @@ export function splitWords(text: string): string[] {
   return text.match(WORD) ?? [];
 }
 
-/** Returns one equal line, or all removed and added lines up to the next equal one. */
-function takeBlock(steps: readonly Step[], from: number): readonly Step[] {
+/** Returns one equal element, or all removed and added ones up to the next equal one. */
+export function takeBlock(steps: readonly Step[], from: number): readonly Step[] {
   if (steps[from]?.change === "same") {
     return steps.slice(from, from + 1);
   }
@@ -104,7 +105,7 @@ function toPieces(steps: readonly Step[], side: "removed" | "added"): Piece[] {
 }
 
 /** Returns the shortest steps from one sequence to the other. */
-function diffSequences(before: readonly string[], after: readonly string[]): Step[] {
+export function diffSequences(before: readonly string[], after: readonly string[]): Step[] {
   let start = 0;
   while (start < Math.min(before.length, after.length) && before[start] === after[start]) {
     start += 1;

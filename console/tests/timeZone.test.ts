@@ -1,4 +1,6 @@
+import { h, render } from "preact";
 import { afterEach, describe, expect, test } from "vitest";
+import { DateField } from "../src/components/DateField.tsx";
 import { fromDateField, toDateField } from "../src/components/dateFields.ts";
 import { formatTime } from "../src/format.ts";
 import { buildAdHocCall, buildWarmCall } from "../src/pages/queries/run/queryCall.ts";
@@ -64,6 +66,13 @@ describe("times in a zone", () => {
     const local = formatTime(INSTANT, true, "local");
     expect(new Date(local.replace(" ", "T")).toISOString()).toBe(INSTANT);
     expect(formatTime("no time")).toBe("no time");
+  });
+
+  test("are entered in a field whose label names the offset, also if an address contains no valid time", () => {
+    const root = document.createElement("div");
+    render(h(DateField, { label: "From", value: "garbage", onInput: () => undefined }), root);
+    expect(root.querySelector("label")?.textContent).toMatch(/^From \(UTC([+-]\d+(:\d\d)?)?\)$/);
+    render(null, root);
   });
 
   test("are entered in the same zone; text that is no time becomes nothing", () => {

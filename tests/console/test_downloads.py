@@ -57,6 +57,17 @@ def test_a_rejected_time_range_of_a_download_is_reported_at_its_field(console: C
     expect(page.get_by_label("From")).to_have_value("2026-05-02T00:00")
 
 
+def test_date_fields_of_a_download_cover_no_other_field(console: Console) -> None:
+    """The date fields end where their labels end, also in a narrow window."""
+    page = console.sign_in().open("downloads?connection=pump-rig", "Downloads").page
+    for width in (700, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        overlaps = page.locator("input[type=datetime-local]").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().right - one.parentElement.getBoundingClientRect().right)"
+        )
+        assert [round(each) for each in overlaps] == [0, 0]
+
+
 def test_the_download_form_lists_only_connections_of_the_surface(console: Console) -> None:
     """After a surface is selected, the form lists only connections of this surface."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page

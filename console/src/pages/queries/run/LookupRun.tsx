@@ -7,7 +7,7 @@ import type { PageProps } from "@/pageProps.ts";
 import { Page } from "@/shell/Page.tsx";
 import { ListActions } from "../ListActions.tsx";
 import { ExtentInputs } from "./ExtentInputs.tsx";
-import { parsePairs } from "./pairs.ts";
+import { formatPairs, parsePairs } from "./pairs.ts";
 import { buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
@@ -16,9 +16,9 @@ import { parseExtent } from "./WarmRun.tsx";
 /** The page for tokens that can run queries but not list them. */
 export default function LookupRun({ route }: PageProps) {
   const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
-  const [text, setText] = useState("");
+  const [text, setText] = useState(() => formatPairs(route.query));
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(text !== "");
   const run = useRun();
   const pairs = parsePairs(text);
   const ask = buildWarmCall(lookup.trim(), pairs, extent);

@@ -3,8 +3,10 @@ import type { Signal } from "@/api/connections.ts";
 import { api } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { type SurfaceItem, surfacePath } from "@/api/surfaces.ts";
+import { Notice } from "@/components/Notice.tsx";
 import { useSignals } from "@/components/signals.ts";
 import { useResource } from "@/components/useResource.ts";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { navigate, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
@@ -24,18 +26,26 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
     navigate(buildRunHref(query.lookup, ask), "replace");
     run.start(ask);
   };
+  const unknown = findUnknownInputs(query, route.query);
   return (
-    <RunForm run={run} ask={ask} onRun={start} columns={query.schema?.columns ?? []} signals={signals}>
-      <ParameterInputs
-        parameters={query.parameters}
-        values={values}
-        onChange={setValues}
-        error={run.error}
-        connections={connections}
-        kql={query.kql}
-      />
-      <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
-    </RunForm>
+    <>
+      {unknown.length > 0 && (
+        <Notice kind="warn" title="The address contains inputs that the query does not have">
+          They are ignored: <VisibleText text={unknown.join(", ")} />
+        </Notice>
+      )}
+      <RunForm run={run} ask={ask} onRun={start} columns={query.schema?.columns ?? []} signals={signals}>
+        <ParameterInputs
+          parameters={query.parameters}
+          values={values}
+          onChange={setValues}
+          error={run.error}
+          connections={connections}
+          kql={query.kql}
+        />
+        <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
+      </RunForm>
+    </>
   );
 }
 
@@ -55,6 +65,14 @@ export function useSurface(lookup: string): { connections: readonly string[]; si
 export function parseExtent(query: URLSearchParams): Extent {
   const read = (name: string) => query.get(name) ?? "";
   return { timeRange: read("timeRange"), from: read("from"), to: read("to"), limit: read("limit") };
+}
+
+const EXTENT: readonly string[] = ["timeRange", "from", "to", "limit"];
+
+/** Returns the names in an address that are neither parameters of the query nor parts of its time range and limit. */
+export function findUnknownInputs({ parameters }: Pick<WarmQuery, "parameters">, address: URLSearchParams): string[] {
+  const known = new Set([...EXTENT, ...parameters.map(({ name }) => `p.${name}`)]);
+  return [...new Set(address.keys())].filter((name) => !known.has(name));
 }
 
 function parseValues(query: WarmQuery, address: URLSearchParams): ReadonlyMap<string, string> {

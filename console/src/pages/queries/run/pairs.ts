@@ -1,3 +1,9 @@
+/** Returns the parameters in an address as lines `name=value`. */
+export function formatPairs(address: URLSearchParams): string {
+  const named = [...address].filter(([name]) => name.startsWith("p."));
+  return named.map(([name, value]) => `${name.slice(2)}=${value}`).join("\n");
+}
+
 /** Parses lines `name=value` as query parameters; skips blank lines, and a value may contain `=`. */
 export function parsePairs(text: string): [name: string, value: string][] {
   return text

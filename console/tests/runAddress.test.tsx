@@ -1,0 +1,33 @@
+import { afterEach, expect, test, vi } from "vitest";
+import type { WarmQuery } from "../src/api/queries.ts";
+import LookupRun from "../src/pages/queries/run/LookupRun.tsx";
+import { WarmRun } from "../src/pages/queries/run/WarmRun.tsx";
+import type { Route } from "../src/router/route.ts";
+import { session } from "../src/session/index.ts";
+import { signIn } from "./amendments/pages.ts";
+import { mountRoot, root, show } from "./mounted.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+mountRoot();
+
+const route = (address: string) => ({ rest: ["q"], query: new URLSearchParams(address) }) as unknown as Route;
+const QUERY = {
+  ...{ lookup: "q", surface: "s", kql: "T", schema: null },
+  parameters: [{ name: "low", type: "real" }],
+} as unknown as WarmQuery;
+
+test("the page of a query names inputs of the address that the query does not have", async () => {
+  signIn();
+  vi.spyOn(session.api, "get").mockResolvedValue({ connections: [] } as never);
+  await show(<WarmRun query={QUERY} route={route("p.low=7&limit=5&timeRange=PT1H&from=&to=")} />);
+  expect(root.textContent).not.toContain("The address contains inputs");
+  await show(<WarmRun query={QUERY} route={route("p.low=7&p.x=1&lmit=5")} />);
+  expect(root.textContent).toContain("They are ignored: p.x, lmit");
+});
+
+test("the page for tokens without a list of queries takes the parameters from the address", async () => {
+  signIn();
+  await show(<LookupRun route={route("p.low=7&p.text=a%3Db&limit=5")} />);
+  expect(root.querySelector("textarea")?.value).toBe("low=7\ntext=a=b");
+});

@@ -1,5 +1,5 @@
 import { h, render } from "preact";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { DateField } from "../src/components/DateField.tsx";
 import { fromDateField, toDateField } from "../src/components/dateFields.ts";
 import { formatTime } from "../src/format.ts";
@@ -14,10 +14,17 @@ import {
   subscribeToZone,
   toggleZone,
 } from "../src/shell/timeZone.ts";
+import { ZoneButton } from "../src/shell/ZoneButton.tsx";
 
 const INSTANT = "2026-03-01T10:30:05.250Z";
 
+function setMachineZone(timeZone: string): void {
+  const options = { timeZone } as Intl.ResolvedDateTimeFormatOptions;
+  vi.spyOn(Intl.DateTimeFormat.prototype, "resolvedOptions").mockReturnValue(options);
+}
+
 afterEach(() => {
+  vi.restoreAllMocks();
   localStorage.clear();
   setZoneArea("plant");
 });
@@ -55,7 +62,22 @@ describe("the zone of a page", () => {
   test("its name contains the offset from UTC", () => {
     expect([60, -210, 0].map(formatOffset)).toEqual(["UTC+1", "UTC-3:30", "UTC"]);
     expect(describeZone("utc", new Date())).toBe("UTC");
-    expect(describeZone("local", new Date())).toContain(Intl.DateTimeFormat().resolvedOptions().timeZone);
+    setMachineZone("Europe/Berlin");
+    expect(describeZone("local", new Date())).toMatch(/^Europe\/Berlin \(UTC/);
+  });
+
+  test("is offered for a switch only on a machine in another zone than UTC", () => {
+    const root = document.createElement("div");
+    const showIn = (zone: string) => {
+      setMachineZone(zone);
+      render(null, root);
+      render(h(ZoneButton, {}), root);
+      return root.querySelector("button");
+    };
+    expect(showIn("Europe/Berlin")).not.toBeNull();
+    expect(showIn("UTC")).toBeNull();
+    expect(root.textContent).toBe("Times in UTC");
+    render(null, root);
   });
 });
 

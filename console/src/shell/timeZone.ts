@@ -54,12 +54,15 @@ export function useZone(): Zone {
   return getZone();
 }
 
+/** Names of UTC as the zone of a machine. */
+const UTC_NAMES: readonly string[] = ["UTC", "Etc/UTC"];
+
 /** Returns the name of a zone with its offset now: "Europe/Berlin (UTC+1)", or "UTC". */
 export function describeZone(zone: Zone, now: Date): string {
-  if (zone === "utc") {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  if (zone === "utc" || UTC_NAMES.includes(timeZone)) {
     return "UTC";
   }
-  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   return `${timeZone} (${describeOffset(zone, now)})`;
 }
 

@@ -61,6 +61,15 @@ test("the preview of an import shows whole numbers as they would be stored", asy
   render(null, root);
 });
 
+test("the preview of an import names the fields of the form in its problems", () => {
+  const message = "the date-time has no time zone; set `mapping.timeZone`, not `mapping.other`";
+  const root = document.createElement("div");
+  render(h(PreviewPanel, { preview: { columns: [], messages: [], problems: [{ row: 2, message }] } }), root);
+  const shown = "Row 2: the date-time has no time zone; set “Time zone”, not `mapping.other`";
+  expect(root.querySelector("li")?.textContent).toBe(shown);
+  render(null, root);
+});
+
 test("the result of an import names all three numbers", () => {
   const job = {
     startedAt: null,

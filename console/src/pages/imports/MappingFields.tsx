@@ -19,6 +19,25 @@ const DECIMALS = [
   { value: ",", label: "Comma: 1,5" },
 ] as const;
 
+/** Labels of the fields, by the names in requests. */
+const LABELS = {
+  timestamp: "Column with the time",
+  timestampFormat: "Format of the time",
+  timeZone: "Time zone",
+  device: "Column with the device ID",
+  messageId: "Column with the message ID",
+  delimiter: "Delimiter",
+  decimal: "Decimal mark",
+} satisfies Partial<Record<keyof ImportMapping, string>>;
+
+/** Replaces the names of fields in a message of the service, such as `mapping.timeZone`, by their labels. */
+export function nameFields(message: string): string {
+  const labels = new Map(Object.entries(LABELS));
+  return message.replace(/`mapping\.(\w+)`/g, (all, name: string) =>
+    labels.has(name) ? `“${labels.get(name)}”` : all,
+  );
+}
+
 interface Props {
   format: ImportFormat;
   mapping: ImportMapping;
@@ -36,14 +55,14 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
   return (
     <div class={css.fields}>
       <ColumnField
-        label="Column with the time"
+        label={LABELS.timestamp}
         value={mapping.timestamp}
         columns={columns}
         error={of("timestamp")}
         onChange={(timestamp) => change({ timestamp })}
       />
       <Select
-        label="Format of the time"
+        label={LABELS.timestampFormat}
         value={mapping.timestampFormat ?? "rfc3339"}
         options={FORMATS}
         onChange={(timestampFormat) =>
@@ -52,7 +71,7 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
       />
       {isText && (
         <Field
-          label="Time zone"
+          label={LABELS.timeZone}
           value={mapping.timeZone ?? ""}
           hint="For times without a zone, such as Europe/Berlin"
           error={of("timeZone")}
@@ -60,7 +79,7 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
         />
       )}
       <ColumnField
-        label="Column with the device ID"
+        label={LABELS.device}
         none="None: the connection's ID is the device ID"
         value={mapping.device ?? ""}
         columns={columns}
@@ -68,7 +87,7 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
         onChange={(device) => change({ device })}
       />
       <ColumnField
-        label="Column with the message ID"
+        label={LABELS.messageId}
         none="None: derived from the content"
         value={mapping.messageId ?? ""}
         columns={columns}
@@ -78,14 +97,14 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
       {format === "csv" && (
         <>
           <Select
-            label="Delimiter"
+            label={LABELS.delimiter}
             value={mapping.delimiter ?? ","}
             options={DELIMITERS}
             error={of("delimiter")}
             onChange={(delimiter) => change({ delimiter })}
           />
           <Select
-            label="Decimal mark"
+            label={LABELS.decimal}
             value={mapping.decimal ?? "."}
             options={DECIMALS}
             onChange={(decimal) => change({ decimal })}

@@ -2,6 +2,7 @@ import type { ImportPreview } from "@/api/imports.ts";
 import { Notice } from "@/components/Notice.tsx";
 import { formatPlain, formatQuantity } from "@/format.ts";
 import css from "./Imports.module.css";
+import { nameFields } from "./MappingFields.tsx";
 
 const SHOWN = 10;
 
@@ -14,7 +15,10 @@ export function PreviewPanel({ preview }: { preview: ImportPreview }) {
         <Notice kind="warn" title={`${formatQuantity(problems.length, "problem")} in the first rows`}>
           <ul class={css.problems}>
             {problems.slice(0, SHOWN).map(({ row, message }) => (
-              <li key={`${row} ${message}`}>{row === null ? message : `Row ${row}: ${message}`}</li>
+              <li key={`${row} ${message}`}>
+                {row === null ? "" : `Row ${row}: `}
+                {nameFields(message)}
+              </li>
             ))}
           </ul>
         </Notice>

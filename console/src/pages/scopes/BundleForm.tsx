@@ -75,7 +75,7 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
             onInput={setEntity}
             error={of("entityId")}
             placeholder="any"
-            hint="If you enter a time or an entity, the bundle contains a proof for each record"
+            hint="With a time or an entity, the bundle proves each record in it, but not that none is missing"
           />
         </div>
         <Checkbox

@@ -62,6 +62,18 @@ test("a chain that is found broken later replaces the good verdict of an open in
   expect(root.textContent).not.toContain(INTACT);
 });
 
+test("the banner of a chain without its records names no values", async () => {
+  broken = [BROKEN, { ...BROKEN, scopeKey: "line-2", records: 0 }];
+  await showLoaded(<Inbox route={parseHash("#/inbox")} />);
+  const banners = [...root.querySelectorAll("[role=alert]")].map((each) => each.textContent ?? "");
+  expect(
+    banners.map((each) => [each.includes("these values"), each.includes("line-1"), each.includes("line-2")]),
+  ).toEqual([
+    [true, true, false],
+    [false, false, true],
+  ]);
+});
+
 test("an inbox that cannot read the verdicts any more does not call the chains intact", async () => {
   broken = [];
   await showLoaded(<Inbox route={parseHash("#/inbox")} />);

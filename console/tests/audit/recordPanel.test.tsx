@@ -34,5 +34,5 @@ test("a removed record is an alarm in its place, and in the place of the record 
   await act(() => root.querySelector<HTMLElement>("[aria-label='Newer record']")?.click());
   expect(go).toHaveBeenCalledExactlyOnceWith(7);
   await open(7);
-  await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("This record was removed."));
+  await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("This record is missing."));
 });

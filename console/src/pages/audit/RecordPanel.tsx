@@ -86,8 +86,8 @@ function NoRecord({ found: { isRemoved } }: { found: AbsentRecord }) {
   }
   return (
     <div class={css.panelBody}>
-      <Notice kind="alarm" title="This record was removed.">
-        The chain has later records, but none with this number.
+      <Notice kind="alarm" title="This record is missing.">
+        The chain has later records, but none with this number: it was removed, or its RecordID was altered.
         <NextSteps />
       </Notice>
     </div>

@@ -5,6 +5,8 @@ import type { CheckedRecord } from "./checkedRecord.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
 
 export const ALTERED = "Altered after it was recorded. Do not rely on these values.";
+/** For a chain of which no record is left, so that there are no values. */
+export const REMOVED = "All records were removed after they were recorded.";
 
 /** Returns the signs that a record, or its neighbour, was altered or removed; empty for a sound record. */
 export function listAlterations(found: CheckedRecord): string[] {
@@ -23,7 +25,9 @@ export function listAlterations(found: CheckedRecord): string[] {
     ...(next === "broken"
       ? [`Record ${after} does not link to it: one of the two was altered, or a record between them was removed.`]
       : []),
-    ...(next === "missing" ? [`Record ${after} is missing, but later records exist: it was removed.`] : []),
+    ...(next === "missing"
+      ? [`Record ${after} is missing, but later records exist: it was removed, or its RecordID was altered.`]
+      : []),
   ];
 }
 

@@ -5,7 +5,7 @@ import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import type { Resource } from "@/components/useResource.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
-import { ALTERED } from "@/pages/audit/alteration.ts";
+import { ALTERED, REMOVED } from "@/pages/audit/alteration.ts";
 import { buildAddress } from "@/pages/audit/place.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import { useBrokenChains } from "./useBrokenChains.ts";
@@ -15,7 +15,7 @@ export function BrokenChains({ broken }: { broken: Resource<readonly AuditScope[
   return (
     <>
       <UnknownState broken={broken} />
-      <BrokenBanner chains={toBroken(broken.data)} />
+      <BrokenBanners chains={toBroken(broken.data)} />
     </>
   );
 }
@@ -45,7 +45,9 @@ export function BrokenChain({ chain, newest }: ChainProps) {
   return (
     <>
       <UnknownState broken={broken} />
-      <BrokenBanner chains={newest?.broken ? [{ chain, at: newest.at }] : listed} />
+      <BrokenBanners
+        chains={newest?.broken ? [{ chain, at: newest.at, isRemoved: listed[0]?.isRemoved ?? false }] : listed}
+      />
     </>
   );
 }
@@ -65,18 +67,33 @@ function UnknownState({ broken: { error, reload } }: { broken: Resource<unknown>
 interface Broken {
   chain: ChainName;
   at: string | null;
+  /** Whether all its records were removed. */
+  isRemoved: boolean;
 }
 
 function toBroken(scopes: readonly AuditScope[] = []): Broken[] {
-  return scopes.map((scope) => ({ chain: toChainName(scope), at: scope.lastVerifiedAt }));
+  return scopes.map((scope) => ({
+    chain: toChainName(scope),
+    at: scope.lastVerifiedAt,
+    isRemoved: scope.records === 0,
+  }));
 }
 
-function BrokenBanner({ chains }: { chains: readonly Broken[] }) {
+function BrokenBanners({ chains }: { chains: readonly Broken[] }) {
+  return (
+    <>
+      <BrokenBanner title={ALTERED} chains={chains.filter(({ isRemoved }) => !isRemoved)} />
+      <BrokenBanner title={REMOVED} chains={chains.filter(({ isRemoved }) => isRemoved)} />
+    </>
+  );
+}
+
+function BrokenBanner({ title, chains }: { title: string; chains: readonly Broken[] }) {
   if (chains.length === 0) {
     return null;
   }
   return (
-    <Notice kind="alarm" title={ALTERED}>
+    <Notice kind="alarm" title={title}>
       {chains.map(({ chain, at }) => (
         <span key={`${chain.target}/${chain.scopeKey}`}>
           <a href={buildAddress({ chain, filters: {}, at: undefined, record: undefined })}>

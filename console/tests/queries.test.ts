@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
 import type { QueryResult, WarmQuery } from "../src/api/queries.ts";
 import { computeOffset, measureColumn, measureWord } from "../src/components/textPlaces.ts";
-import { filterQueries } from "../src/pages/queries/catalogQueries.ts";
+import { filterQueries, findAddressed } from "../src/pages/queries/catalogQueries.ts";
 import { declareParameters } from "../src/pages/queries/detail/declaredParameters.ts";
 import { toBody, toDraft } from "../src/pages/queries/edit/draft.ts";
 import { toKqlError } from "../src/pages/queries/kqlErrors.ts";
@@ -243,4 +243,17 @@ test("a chart of anomalies first draws the columns before them, not their scores
   const roles = assignRoles(build(["v", "flag", "score", "baseline"]), rendered);
   expect(roles).toMatchObject({ values: ["v", "flag", "score", "baseline"], chosen: ["v"] });
   expect(assignRoles(build(["flag", "v", "w"]), rendered)).toMatchObject({ chosen: ["v", "w"] });
+});
+
+test("an address names a query by its lookup or by its API path", () => {
+  const queries = [
+    { ...QUERY, lookup: "cooling", apiPath: null },
+    { ...QUERY, lookup: "cooling-5m", apiPath: "cooling/temperature" },
+  ];
+  const find = (path: string) => findAddressed(queries, path.split("/"))?.lookup;
+  expect(find("cooling")).toBe("cooling");
+  expect(find("cooling-5m")).toBe("cooling-5m");
+  expect(find("cooling/temperature")).toBe("cooling-5m");
+  expect(find("cooling/definition")).toBe("cooling");
+  expect(find("heating/temperature")).toBeUndefined();
 });

@@ -1,8 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { WarmQuery } from "../src/api/queries.ts";
+import QueryDetail from "../src/pages/queries/detail/QueryDetail.tsx";
 import LookupRun from "../src/pages/queries/run/LookupRun.tsx";
 import { WarmRun } from "../src/pages/queries/run/WarmRun.tsx";
-import type { Route } from "../src/router/route.ts";
+import { parseHash, type Route } from "../src/router/route.ts";
 import { session } from "../src/session/index.ts";
 import { signIn } from "./amendments/pages.ts";
 import { mountRoot, root, show } from "./mounted.ts";
@@ -30,4 +31,13 @@ test("the page for tokens without a list of queries takes the parameters from th
   signIn();
   await show(<LookupRun route={route("p.low=7&p.text=a%3Db&limit=5")} />);
   expect(root.querySelector("textarea")?.value).toBe("low=7\ntext=a=b");
+});
+
+test("an address with an API path becomes that of its query, with the same inputs", async () => {
+  signIn();
+  const warmQueries = [{ ...QUERY, apiPath: "cooling/temperature", name: "Q", approval: null }];
+  vi.spyOn(session.api, "fetch").mockImplementation(async () => Response.json({ warmQueries }));
+  vi.spyOn(session.api, "get").mockResolvedValue({ connections: [] } as never);
+  await show(<QueryDetail route={parseHash("#/queries/cooling/temperature?p.low=7&p.text=")} />);
+  await vi.waitFor(() => expect(window.location.hash).toBe("#/queries/q?p.low=7&p.text="));
 });

@@ -13,6 +13,16 @@ export async function fetchWarmQuery(lookup: string, signal?: AbortSignal): Prom
   return (await fetchWarmQueries(signal)).find((query) => query.lookup === lookup);
 }
 
+/** Returns the query that an address names by its lookup or its API path; undefined if there is none. */
+export function findAddressed(queries: readonly WarmQuery[], segments: readonly string[]): WarmQuery | undefined {
+  const path = segments.join("/");
+  return (
+    queries.find((query) => query.lookup === path) ??
+    queries.find((query) => query.apiPath === path) ??
+    queries.find((query) => query.lookup === segments[0])
+  );
+}
+
 export type StateFilter = "" | "approved" | "draft";
 
 /** Filters of a list. */

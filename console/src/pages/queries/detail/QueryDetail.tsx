@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -9,7 +9,7 @@ import type { PageProps } from "@/pageProps.ts";
 import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
-import { fetchWarmQuery } from "../catalogQueries.ts";
+import { fetchWarmQueries, findAddressed } from "../catalogQueries.ts";
 import { WarmRun } from "../run/WarmRun.tsx";
 import { Decide } from "./Decide.tsx";
 import { Definition } from "./Definition.tsx";
@@ -20,11 +20,20 @@ import { StateLine } from "./StateLine.tsx";
 
 type View = "run" | "definition" | "history";
 
-/** One query: run, definition and history. */
+/** One query: run, definition and history. The address names it by its lookup, or by its API path, which is replaced. */
 export default function QueryDetail({ route }: PageProps) {
   const lookup = route.rest[0] ?? "";
-  const resource = useResource((signal) => fetchWarmQuery(lookup, signal), [lookup]);
+  const resource = useResource(
+    async (signal) => findAddressed(await fetchWarmQueries(signal), route.rest),
+    [route.rest.join("/")],
+  );
   const query = resource.data;
+  useEffect(() => {
+    if (query && query.lookup !== lookup) {
+      const inputs = route.query.toString();
+      navigate(`${buildHref("queries", [query.lookup])}${inputs === "" ? "" : `?${inputs}`}`, "replace");
+    }
+  }, [query]);
   const found = resource.loading || resource.error !== undefined || query !== undefined;
   return (
     <Page

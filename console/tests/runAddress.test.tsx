@@ -14,7 +14,7 @@ mountRoot();
 
 const route = (address: string) => ({ rest: ["q"], query: new URLSearchParams(address) }) as unknown as Route;
 const QUERY = {
-  ...{ lookup: "q", surface: "s", kql: "T", schema: null },
+  ...{ lookup: "q", name: "Q", surface: "s", kql: "T", schema: null },
   parameters: [{ name: "low", type: "real" }],
 } as unknown as WarmQuery;
 
@@ -35,7 +35,7 @@ test("the page for tokens without a list of queries takes the parameters from th
 
 test("an address with an API path becomes that of its query, with the same inputs", async () => {
   signIn();
-  const warmQueries = [{ ...QUERY, apiPath: "cooling/temperature", name: "Q", approval: null }];
+  const warmQueries = [{ ...QUERY, apiPath: "cooling/temperature", editedBy: "ann@t" }];
   vi.spyOn(session.api, "fetch").mockImplementation(async () => Response.json({ warmQueries }));
   vi.spyOn(session.api, "get").mockResolvedValue({ connections: [] } as never);
   await show(<QueryDetail route={parseHash("#/queries/cooling/temperature?p.low=7&p.text=")} />);

@@ -53,7 +53,7 @@ def test_the_overview_with_data_is_accessible(filled_console: Console, width: in
 
 @WIDTHS
 def test_the_import_page_is_accessible(filled_console: Console, width: int) -> None:
-    """The mapping, the preview with its problems, and a finished import are accessible."""
+    """The mapping, the preview with its problems, the dialog of a waiting import, and a finished import are accessible."""
     page = filled_console.open("imports", "Imports").page
     page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")
     page.locator("input[type=file]").set_input_files(
@@ -63,8 +63,12 @@ def test_the_import_page_is_accessible(filled_console: Console, width: int) -> N
     page.get_by_role("button", name="Upload and preview").click()
     expect(page.get_by_role("table", name="First messages")).to_contain_text("gw-1")
     check_page(filled_console, "imports-preview", width)
-    page.get_by_role("button", name="Start import").click()
     job = page.get_by_role("article").filter(has_text=f"pressures-{width}.csv")
+    job.get_by_role("button", name="Preview and start").click()
+    expect(page.get_by_role("dialog").get_by_role("table", name="First messages")).to_contain_text("gw-1")
+    check_page(filled_console, "imports-continue", width)
+    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+    page.get_by_role("button", name="Start import").click()
     expect(job).to_contain_text("rejected", timeout=STREAM_MS)
     expect(page.locator("input[type=file]")).to_have_value("")
     check_page(filled_console, "imports-job", width)

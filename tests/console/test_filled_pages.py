@@ -53,7 +53,7 @@ def test_the_overview_with_data_is_accessible(filled_console: Console, width: in
 
 @WIDTHS
 def test_the_import_page_is_accessible(filled_console: Console, width: int) -> None:
-    """The mapping, the preview with its problems, the dialog of a waiting import, and a finished import are accessible."""
+    """The mapping, the preview with its problems, a waiting import, and a finished one are accessible."""
     page = filled_console.open("imports", "Imports").page
     page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")
     page.locator("input[type=file]").set_input_files(

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CreatingRequests, needsNewKey } from "../src/api/idempotency.ts";
+import { JobRequests, needsNewKey } from "../src/api/idempotency.ts";
 import { ApiError } from "../src/api/problem.ts";
 
 const refuse = (status: number, code: string) => new ApiError({ status, code, detail: "" });
@@ -19,13 +19,14 @@ test("a request keeps its key while an earlier attempt was possibly executed", (
 });
 
 test("a form repeats a request with its key until the outcome is known, and sends other content with another key", async () => {
-  const requests = new CreatingRequests();
+  const requests = new JobRequests();
   const keys: string[] = [];
   const send = (content: object, error?: ApiError) =>
     requests
       .run(content, async (key) => {
         keys.push(key);
         if (error) throw error;
+        return { status: "pending" as const };
       })
       .catch(() => undefined);
   await send({ a: 1 }, refuse(0, "UNREACHABLE"));
@@ -36,4 +37,21 @@ test("a form repeats a request with its key until the outcome is known, and send
   const [first, refused, other, repeated, later] = keys;
   expect(repeated).toBe(first);
   expect(new Set([first, refused, other, later]).size).toBe(4);
+});
+
+test("a form starts another job if the one of a lost reply was cancelled meanwhile", async () => {
+  const requests = new JobRequests();
+  const keys: string[] = [];
+  const send = (...replies: ("cancelled" | "pending" | ApiError)[]) =>
+    requests.run({}, async (key) => {
+      keys.push(key);
+      const reply = replies.shift() ?? "pending";
+      if (reply instanceof ApiError) throw reply;
+      return { status: reply };
+    });
+  await expect(send(refuse(0, "UNREACHABLE"))).rejects.toThrow();
+  expect(await send("cancelled", "pending")).toEqual({ status: "pending" });
+  const [lost, repeated, other] = keys;
+  expect(repeated).toBe(lost);
+  expect(other).not.toBe(lost);
 });

@@ -1,3 +1,4 @@
+import type { BackgroundJob } from "@/components/jobs.ts";
 import { ApiError } from "./problem.ts";
 
 /** Creates a random `Idempotency-Key`; pages loaded by http have no `crypto.randomUUID`. */
@@ -25,27 +26,29 @@ export function needsNewKey(error: unknown): boolean {
 }
 
 /**
- * The requests of a form that creates something. A repetition after a lost reply has the same `Idempotency-Key`, so the
+ * The requests of a form that starts jobs. A repetition after a lost reply has the same `Idempotency-Key`, so the
  * service executes it once; a request with other content has another key.
  */
-export class CreatingRequests {
+export class JobRequests {
   /** Keys by content of the requests that were possibly executed. */
   readonly #keys = new Map<string, string>();
 
   /**
-   * Sends a request, and returns its result.
+   * Sends a request, and returns its job.
    * @param content everything that distinguishes the request from others
    * @param send sends the request with the key
    * @throws the error of `send`
    */
-  async run<T>(content: object, send: (key: string) => Promise<T>): Promise<T> {
+  async run<T extends Pick<BackgroundJob, "status">>(content: object, send: (key: string) => Promise<T>): Promise<T> {
     const text = JSON.stringify(content);
+    const isRepeated = this.#keys.has(text);
     const key = this.#keys.get(text) ?? createIdempotencyKey();
     this.#keys.set(text, key);
     try {
-      const result = await send(key);
+      const job = await send(key);
       this.#keys.clear();
-      return result;
+      // The user cancelled the job of the lost reply in the list, and starts another one.
+      return isRepeated && job.status === "cancelled" ? await this.run(content, send) : job;
     } catch (error) {
       if (needsNewKey(error)) {
         this.#keys.delete(text);

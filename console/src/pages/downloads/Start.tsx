@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Download, DownloadFormat } from "@/api/downloads.ts";
-import { CreatingRequests } from "@/api/idempotency.ts";
+import { JobRequests } from "@/api/idempotency.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
@@ -35,7 +35,7 @@ export function Start({ from, onStarted }: Props) {
   useUnsavedWarning(range !== saved);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
-  const [requests] = useState(() => new CreatingRequests());
+  const [requests] = useState(() => new JobRequests());
   const named = (source.kind === "surface" || source.connection) && (source.kind === "connection" || source.surface);
   const submit = async (event: Event) => {
     event.preventDefault();

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { CreatingRequests } from "@/api/idempotency.ts";
+import { JobRequests } from "@/api/idempotency.ts";
 import type { CreatedImport } from "@/api/imports.ts";
 import { Button } from "@/components/Button.tsx";
 import { showToast } from "@/components/toasts.ts";
@@ -34,7 +34,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
   const { mapping, preview } = mapped;
   const [created, setCreated] = useState<CreatedImport>();
   const [uploaded, setUploaded] = useState(false);
-  const [requests] = useState(() => new CreatingRequests());
+  const [requests] = useState(() => new JobRequests());
   const [sent, setSent] = useState<number>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { fetchAllAuditScopes } from "@/api/auditScopes.ts";
 import { type NewBundle, startBundle } from "@/api/bundles.ts";
-import { CreatingRequests } from "@/api/idempotency.ts";
+import { JobRequests } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
@@ -26,7 +26,7 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
   const [entity, setEntity] = useState("");
   const [receipts, setReceipts] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [requests] = useState(() => new CreatingRequests());
+  const [requests] = useState(() => new JobRequests());
   const [error, setError] = useState<unknown>();
   const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
   const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);

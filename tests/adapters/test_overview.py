@@ -487,10 +487,39 @@ async def test_a_broken_chain_without_a_head_item_is_listed(adapter: OpenedOverv
     assert await adapter.overview.list_chains(None, chains[0], 1) == [listed[1]]
     assert [one.chain for one in await adapter.overview.list_chains(None, None, 10, broken_only=True)] == [chains[1]]
     assert await adapter.overview.find_verdict(chains[1]) == broken
-    await append_records(adapter.store, chains[1], build_event())
-    await adapter.overview.save_verdict(chains[1], replace(valid, records=1), "2026-01-05T09:00:01.000000Z")
+
+
+async def test_a_verdict_remains_until_the_next_verification(adapter: OpenedOverview) -> None:
+    """A chain without a head item remains broken when a record is appended, until a verification finds it valid."""
+    broken = StoredVerdict("2026-01-05T09:00:00.000000Z", 0, is_valid=False, broken_at="000000000001", reason="r")
+    valid = replace(broken, is_valid=True)
+    chains = [EVENTS, ChainKey(Target.DOMAIN_EVENTS, "other")]
+    await adapter.overview.save_verdict(EVENTS, broken, broken.verified_at)
+    for chain in chains:
+        await append_records(adapter.store, chain, build_event())
+    assert await adapter.overview.find_verdict(EVENTS) == broken
+    assert await adapter.overview.find_verdict(chains[1]) is None
+    listed = await adapter.overview.list_chains(None, None, 10, broken_only=True)
+    assert [(one.chain, one.records, one.verdict) for one in listed] == [(EVENTS, 1, broken)]
+    await adapter.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
+    assert await adapter.overview.find_verdict(EVENTS) == broken
+    await adapter.overview.save_verdict(EVENTS, replace(valid, records=1), "2026-01-05T09:00:01.000000Z")
     assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
-    assert (await summarize_chain(adapter, chains[1])).records == 1
+    assert (await summarize_chain(adapter, EVENTS)).records == 1
+
+
+async def test_a_verdict_remains_if_a_chain_begins_again(tmp_path: Path) -> None:
+    """A chain whose records were deleted and whose head was set to zero remains broken when a record is appended."""
+    broken = StoredVerdict("2026-01-05T09:00:00.000000Z", 0, is_valid=False, broken_at="000000000001", reason="r")
+    async with open_sqlite(tmp_path) as adapter:
+        await append_records(adapter.store, EVENTS, build_event(), second=1)
+        with closing(sqlite3.connect(tmp_path / "provenance.sqlite", autocommit=True)) as connection:
+            connection.execute("DELETE FROM records")
+            connection.execute("UPDATE chains SET sequence = 0, hash = '', timestamp = ''")
+        await adapter.overview.save_verdict(EVENTS, broken, broken.verified_at)
+        await append_records(adapter.store, EVENTS, build_event(), second=2)
+        found = await summarize_chain(adapter, EVENTS)
+    assert (found.records, found.first_at, found.verdict) == (1, "2026-01-05T08:00:02.000000Z", broken)
 
 
 async def test_a_page_of_broken_chains_reads_no_other_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from shared.provenance.canonical import parse_json_if_canonical
@@ -66,7 +66,8 @@ CREATE TABLE IF NOT EXISTS chain_summaries (
   verified_at TEXT, verified_records INTEGER, is_valid INTEGER, broken_at TEXT, reason TEXT
 );
 CREATE INDEX IF NOT EXISTS broken_chains ON chain_summaries (chain) WHERE is_valid = 0;
--- Verdicts of broken chains that have no row in `chains`, because their rows were deleted.
+-- Verdicts of broken chains that have no row in `chains`, because their rows were deleted. The row that the next append
+-- creates takes over the verdict.
 CREATE TABLE IF NOT EXISTS missing_chains (
   target TEXT NOT NULL, scope TEXT NOT NULL, verified_at TEXT NOT NULL, verified_records INTEGER NOT NULL,
   is_valid INTEGER NOT NULL, broken_at TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (target, scope)
@@ -131,7 +132,16 @@ VALUES (
 
 The number is higher than any number in use, so that no chain takes over the records of a deleted head row.
 """
-_NEW_SUMMARY: Final = "INSERT OR REPLACE INTO chain_summaries (chain, first_at) VALUES (?, ?)"
+_NEW_SUMMARY: Final = """
+INSERT OR REPLACE INTO chain_summaries (chain, verified_at, verified_records, is_valid, broken_at, reason)
+SELECT :chain, verified_at, verified_records, is_valid, broken_at, reason
+FROM (SELECT 1) LEFT JOIN missing_chains ON target = :target AND scope = :scope
+"""
+_REMOVE_MISSING: Final = "DELETE FROM missing_chains WHERE target = :target AND scope = :scope"
+_RESTART_SUMMARY: Final = """
+INSERT INTO chain_summaries (chain, first_at) VALUES (?, ?)
+ON CONFLICT (chain) DO UPDATE SET first_at = excluded.first_at, counted_to = 0, pending = 0
+"""
 _ADD_PENDING: Final = "INSERT OR IGNORE INTO pending_amendments (timestamp, chain, sequence) VALUES (?, ?, ?)"
 _REMOVE_PENDING: Final = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"
 _UPDATE_SUMMARY: Final = (
@@ -268,8 +278,8 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
     names = {"target": key.target, "scope": key.scope_key, "sequence": tip.sequence, "hash": tip.hash}
     names["timestamp"] = tip.timestamp
-    row = connection.execute(_MOVE_HEAD, names).fetchone() or connection.execute(_NEW_HEAD, names).fetchone()
-    chain = row[0]
+    row = connection.execute(_MOVE_HEAD, names).fetchone()
+    chain = row[0] if row else _create_head_and_summary(connection, names)
     if connection.execute(_HAS_RECORD_PAST_END, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
         raise RecordPastEndError
     rows = [_record_to_row(chain, record) for record in records]
@@ -279,10 +289,23 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
         else:
             connection.executemany(_INSERT_ONE, batch)
     if records[0].sequence == 1:
-        connection.execute(_NEW_SUMMARY, (chain, records[0].projection["Timestamp"]))
+        connection.execute(_RESTART_SUMMARY, (chain, records[0].projection["Timestamp"]))
     if key.target is Target.DOMAIN_AMENDMENTS:
         _index_amendments(connection, chain, records)
     return tip
+
+
+def _create_head_and_summary(connection: sqlite3.Connection, head: Mapping[str, object]) -> int:
+    """Create the head row of a chain and its summary; return the chain's number.
+
+    If the rows of a broken chain were deleted, the summary takes over the chain's verdict: only a verification may
+    replace it.
+    """
+    chain = int(connection.execute(_NEW_HEAD, head).fetchone()[0])
+    names = {"chain": chain, "target": head["target"], "scope": head["scope"]}
+    connection.execute(_NEW_SUMMARY, names)
+    connection.execute(_REMOVE_MISSING, names)
+    return chain
 
 
 def _index_amendments(connection: sqlite3.Connection, chain_number: int, records: Sequence[ChainRecord]) -> None:

@@ -45,6 +45,8 @@ export interface OwnEvidence {
   readonly key?: string | undefined;
   /** A signed note of the same chain. */
   readonly note?: string | undefined;
+  /** The signed note of the same chain that an earlier proof in this tab opened. */
+  readonly seen?: string | undefined;
 }
 
 /** How a proof ended. */
@@ -140,7 +142,11 @@ async function checkCheckpoint(
   }
   const checkpoint = await openNewestCheckpoint(note, keys, proving);
   if (!checkpoint || !checkOrigin(checkpoint, chain, proving)) return null;
-  await checkGrowth(checkpoint, keys, chain, sources, kept, proving);
+  // The reader's note must not replace the remembered one: it can be older than a rollback that only the latter reveals.
+  if (kept.seen && kept.seen !== kept.note) {
+    await checkGrowth("seen", kept.seen, checkpoint, keys, chain, sources, proving);
+  }
+  if (kept.note) await checkGrowth("growth", kept.note, checkpoint, keys, chain, sources, proving);
   await checkInclusion(record, digest, checkpoint, sources, proving);
   return note;
 }
@@ -218,34 +224,33 @@ function checkOrigin(checkpoint: Checkpoint, chain: Chain, proving: ProofSteps):
 }
 
 async function checkGrowth(
+  step: "seen" | "growth",
+  note: string,
   checkpoint: Checkpoint,
   keys: Keys,
   chain: Chain,
   sources: Sources,
-  kept: OwnEvidence,
   proving: ProofSteps,
 ): Promise<void> {
-  const { note } = kept;
-  if (!note) return;
-  const earlier = await proving.attempt("growth", "The earlier checkpoint is rejected.", () =>
+  const earlier = await proving.attempt(step, "The earlier checkpoint is rejected.", () =>
     openCheckpoint(note, keys.all),
   );
   if (!earlier) return;
   if (earlier.origin !== buildOrigin(chain.workspace, chain.target, chain.scopeKey)) {
-    proving.add("growth", "fails", "The earlier checkpoint belongs to another chain.");
+    proving.add(step, "fails", "The earlier checkpoint belongs to another chain.");
     return;
   }
   const sizes = { "Records then": String(earlier.size), "Records now": String(checkpoint.size) };
   if (earlier.size > checkpoint.size) {
-    proving.add("growth", "fails", "The chain is shorter than in the earlier checkpoint.", sizes);
+    proving.add(step, "fails", "The chain is shorter than in the earlier checkpoint.", sizes);
   } else if (!(await hasGrown(earlier, checkpoint, sources))) {
     const says = "The chain does not contain the earlier checkpoint's records: it was rewritten.";
-    proving.add("growth", "fails", says, sizes);
+    proving.add(step, "fails", says, sizes);
   } else if (earlier.unknownKey) {
     const says = `The chain begins with the records of the earlier checkpoint, but the service no longer publishes the key ${earlier.unknownKey} that signed it.`;
-    proving.add("growth", "open", says, sizes);
+    proving.add(step, "open", says, sizes);
   } else {
-    proving.add("growth", "holds", "The chain begins with all records of the earlier checkpoint, unchanged.", sizes);
+    proving.add(step, "holds", "The chain begins with all records of the earlier checkpoint, unchanged.", sizes);
   }
 }
 

@@ -1,7 +1,7 @@
 // The steps of a proof.
 import { NoteError } from "./notes.ts";
 
-export type StepName = "shown" | "digest" | "key" | "signature" | "origin" | "growth" | "inclusion";
+export type StepName = "shown" | "digest" | "key" | "signature" | "origin" | "seen" | "growth" | "inclusion";
 export type Outcome = "holds" | "fails" | "open";
 
 /** Result of one step. */

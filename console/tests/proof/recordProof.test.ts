@@ -120,6 +120,15 @@ describe("what the reader kept", () => {
     expect(outcomes(await proven(record(1), rewritten, { note: note(5) })).growth).toBe("fails");
   });
 
+  it("does not replace the checkpoint that the tab saw before", async () => {
+    const rolledBack = await proven(record(1), service(8), { note: note(5), seen: note(13) });
+    expect([rolledBack.outcome, outcomes(rolledBack)]).toMatchObject(["fails", { seen: "fails", growth: "holds" }]);
+    const grown = await proven(record(1), service(13), { note: note(5), seen: note(8) });
+    expect([grown.outcome, outcomes(grown)]).toMatchObject(["holds", { seen: "holds", growth: "holds" }]);
+    const same = await proven(record(1), service(13), { note: note(8), seen: note(8) });
+    expect(outcomes(same)).not.toHaveProperty("seen");
+  });
+
   it("is the record that is shown, too", async () => {
     const same = await proven(record(3), service(13), { shown: JSON.parse(JSON.stringify(record(3))) });
     expect([same.outcome, outcomes(same).shown]).toEqual(["holds", "holds"]);

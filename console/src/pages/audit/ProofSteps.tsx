@@ -9,7 +9,8 @@ const TITLES: Readonly<Record<StepName, string>> = {
   key: "The verifier key",
   signature: "The checkpoint's signature",
   origin: "The checkpoint's chain",
-  growth: "An earlier checkpoint",
+  seen: "The checkpoint that this tab saw before",
+  growth: "Your earlier checkpoint",
   inclusion: "The record in the checkpoint",
 };
 

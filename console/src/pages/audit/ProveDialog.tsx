@@ -109,7 +109,8 @@ async function proveCurrent(
   if (!stored || stored.RecordID !== record.RecordID) {
     throw new Error(`The service returns ${stored ? `record ${stored.RecordID}` : "nothing"} instead of this record.`);
   }
-  const kept = { shown: record, key: own.key || undefined, note: own.note ? `${own.note}\n` : recallNote(chain) };
+  const note = own.note ? `${own.note}\n` : undefined;
+  const kept = { shown: record, key: own.key || undefined, note, seen: recallNote(chain) };
   const proof = await proveRecord(stored, chain, createProofSources(api, chain, signal), kept, told);
   if (proof.outcome === "holds" && proof.note !== null) {
     rememberNote(chain, proof.note);

@@ -57,3 +57,15 @@ test("an earlier checkpoint of the user does not replace the one that the tab sa
     await expectTitle("The checkpoint that this tab saw before failed");
   }
 });
+
+test("an outcome disappears while the user's own copies differ from those that were checked", async () => {
+  for (const label of ["Verifier key", "Earlier checkpoint"]) {
+    await typeInto(findField(label), "another");
+    expect(listTitles()).toEqual([]);
+    await typeInto(findField(label), " ");
+    await expectTitle("Proven");
+  }
+  await typeInto(findField("Verifier key"), "another");
+  await press("Prove again");
+  await expectTitle("Not proven");
+});

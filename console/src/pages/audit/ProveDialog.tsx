@@ -33,22 +33,23 @@ export function ProveDialog({ chain, record, onClose }: Props) {
   const workspace = useIdentity().workspace ?? "";
   const [key, setKey] = useState("");
   const [note, setNote] = useState("");
-  const [turn, setTurn] = useState(0);
+  const [inputs, setInputs] = useState({ key: "", note: "" });
   const [run, setRun] = useState(BEGUN);
   useEffect(() => {
     const abort = new AbortController();
     const change = (of: (before: Run) => Run) => abort.signal.aborted || setRun(of);
     const told = (step: Step) => change((before) => ({ ...before, steps: [...before.steps, step] }));
-    proveCurrent({ ...chain, workspace }, record, { key: key.trim(), note: note.trim() }, told, abort.signal).then(
+    proveCurrent({ ...chain, workspace }, record, inputs, told, abort.signal).then(
       (proof) => change((before) => ({ ...before, proof })),
       (error: unknown) => isAbort(error) || change((before) => ({ ...before, error })),
     );
     return () => abort.abort();
-  }, [turn]);
-  const busy = run.proof === undefined && run.error === undefined;
+  }, [inputs]);
+  const isCurrent = inputs.key === key.trim() && inputs.note === note.trim();
+  const busy = isCurrent && run.proof === undefined && run.error === undefined;
   const again = () => {
     setRun(BEGUN);
-    setTurn(turn + 1);
+    setInputs({ key: key.trim(), note: note.trim() });
   };
   return (
     <Dialog
@@ -70,9 +71,15 @@ export function ProveDialog({ chain, record, onClose }: Props) {
         This browser computes everything below. It fetches the record, the verifier key, the newest signed checkpoint
         and the path between them from the service, and checks each of them.
       </p>
-      <ProofSteps steps={run.steps} busy={busy} />
-      {run.error !== undefined && <ErrorNotice error={run.error} onRetry={again} />}
-      {run.proof && <Outcome proof={run.proof} />}
+      {isCurrent ? (
+        <>
+          <ProofSteps steps={run.steps} busy={busy} />
+          {run.error !== undefined && <ErrorNotice error={run.error} onRetry={again} />}
+          {run.proof && <Outcome proof={run.proof} />}
+        </>
+      ) : (
+        <Notice>Your copies below changed. Prove again to check against them.</Notice>
+      )}
       <details class={css.own}>
         <summary>Check against your own copies</summary>
         <TextArea

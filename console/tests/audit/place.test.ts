@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { buildAddress, buildRecordAddress, countFilters, isComplete, parsePlace } from "@/pages/audit/place.ts";
+import {
+  buildAddress,
+  buildRecordAddress,
+  countFilters,
+  findAddressError,
+  isComplete,
+  parsePlace,
+} from "@/pages/audit/place.ts";
 import { parseHash } from "@/router/route.ts";
 
 describe("the address of the audit page", () => {
@@ -29,8 +36,8 @@ describe("the address of the audit page", () => {
     expect([countFilters(place.filters), isComplete(place.chain)]).toEqual([0, true]);
   });
 
-  it("takes no scope for the workspace's own chains, and needs one for the others", () => {
-    expect(parsePlace(parseHash("#/audit/AccessControl/x")).chain.scopeKey).toBe("");
+  it("needs no scope for the workspace's own chains, and needs one for the others", () => {
+    expect(isComplete(parsePlace(parseHash("#/audit/AccessControl")).chain)).toBe(true);
     expect(isComplete(parsePlace(parseHash("#/audit/DomainEvents")).chain)).toBe(false);
     expect(buildRecordAddress({ target: "DomainEvents", scopeKey: "s" }, 3)).toBe("#/audit/DomainEvents/s?record=3");
   });
@@ -48,10 +55,17 @@ describe("the address of the audit page", () => {
     expect(dates("2026-01-01T00:00:00.000Z", "yesterday")).toEqual(["2026-01-01T00:00:00.000Z", "yesterday"]);
   });
 
-  it("passes over numbers that are none", () => {
-    expect(parsePlace(parseHash("#/audit/DomainEvents/s?record=x&at=-1"))).toMatchObject({
-      record: undefined,
-      at: undefined,
-    });
+  it("is an error if it names no chain, or contains an unknown, repeated or invalid parameter", () => {
+    const find = (address: string) => findAddressError(parseHash(`#/audit${address}`));
+    const valid = ["", "/AccessControl?at=42", "/DomainEvents", "/DomainEvents/batch%2F7?type=&record=000000000003"];
+    expect(valid.map(find)).toEqual(valid.map(() => undefined));
+    expect(find("/DomainEvent/line-1?record=3")).toContain("unknown target “DomainEvent”");
+    expect(find("/PlatformConfig/line-1?record=3")).toContain("PlatformConfig has no scopes");
+    expect(find("/DomainEvents/batch/7")).toContain("%2F");
+    expect(find("/DomainEvents/s?enttiy=B-1")).toContain("unknown parameter “enttiy”");
+    expect(find("/DomainEvents/s?record=1&record=2")).toContain("“record” more than once");
+    for (const number of ["abc", "0", "-1", "1.5", "1e3", "", "1000000000000"]) {
+      expect(find(`/DomainEvents/s?record=${number}`)).toContain("“record” of the address must be a whole number");
+    }
   });
 });

@@ -1,18 +1,20 @@
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
+import { escapeInvisible } from "@/components/invisible.ts";
+import { Notice } from "@/components/Notice.tsx";
 import type { PageProps } from "@/pageProps.ts";
 import { BrokenChain, type Verification } from "@/pages/scopes/BrokenChains.tsx";
 import { formatChain } from "@/proof/chains.ts";
 import { rememberScope } from "@/proof/scopes.ts";
-import { navigate } from "@/router/route.ts";
+import { buildHref, navigate } from "@/router/route.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import css from "./Audit.module.css";
 import { ChainPicker } from "./ChainPicker.tsx";
 import { ExportDialog } from "./ExportDialog.tsx";
 import { FilterBar } from "./FilterBar.tsx";
-import { buildAddress, isComplete, type Place, parsePlace } from "./place.ts";
+import { buildAddress, findAddressError, isComplete, type Place, parsePlace } from "./place.ts";
 import { RecordPanel } from "./RecordPanel.tsx";
 import { RecordTable } from "./RecordTable.tsx";
 import { useListing } from "./useListing.ts";
@@ -23,9 +25,19 @@ type Open = "verify" | "export" | "write" | undefined;
 
 /** The audit page: records of a chain, with verification, proof and export. */
 export default function Audit({ route }: PageProps) {
+  const [shown, setShown] = useState<Open>();
+  const error = findAddressError(route);
+  if (error !== undefined) {
+    return (
+      <Page title="Audit log">
+        <Notice kind="bad" title={escapeInvisible(error)}>
+          <a href={buildHref("audit")}>Open the audit log</a>
+        </Notice>
+      </Page>
+    );
+  }
   const place = parsePlace(route);
   const whole = isComplete(place.chain);
-  const [shown, setShown] = useState<Open>();
   const close = () => setShown(undefined);
   return (
     <Page

@@ -46,7 +46,7 @@ export function FilterBar({ place }: { place: Place }) {
       <Field
         label="Up to record"
         value={at}
-        onInput={(text) => setAt(text.replace(/\D/g, ""))}
+        onInput={(text) => setAt(text.replace(/\D/g, "").slice(0, 12))}
         placeholder="newest"
         mono
       />

@@ -334,6 +334,7 @@ class ChainSection:
         while not await verifier.verify_next_records_and_check_end(run, STEP_RECORDS):
             await self._check()
         verdict = await verifier.finish(run)
+        await verifier.store_result(run, verdict)
         self._genesis_of_broken_chain = run.verification.genesis if _is_broken(verdict) else ""
         # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
         return verdict if state.size or not verdict.chain_valid else _EMPTY_CHAIN

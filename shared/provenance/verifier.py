@@ -225,22 +225,10 @@ class ChainVerifier:
     async def _verify_chain_and_store_result(self, run: VerificationRun, record: ChainRecord | None) -> ChainVerdict:
         await self.verify_next_records_and_check_end(run, run.end)
         verdict = await self.finish(run)
-        await self._store_result(run, verdict)
+        await self.store_result(run, verdict)
         if record is None:
             return verdict
         return await self._runtime.run_in_thread_if_large(len(record.canonical), add_record_verdict, verdict, record)
-
-    async def _store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
-        """Store the result of a verification.
-
-        A failure of the store is only logged, because the caller gets the result anyway.
-        """
-        if self._overview is None:
-            return
-        try:
-            await store_verification_result(self._overview, run, verdict, format_rfc3339(self._runtime.now()))
-        except WorkspaceError:
-            _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
     async def start(self, chain: ChainKey) -> VerificationRun:
         """Start a verification that has no time limit.
@@ -318,6 +306,22 @@ class ChainVerifier:
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
         return _build_verdict(fault, empty=empty, forked=forked, record_count=verification.sequence)
+
+    async def store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
+        """Store the result of a complete verification, as :func:`store_verification_result`.
+
+        A failure of the store is only logged, because the caller gets the result anyway.
+
+        Args:
+            run: verification that has ended.
+            verdict: its result.
+        """
+        if self._overview is None:
+            return
+        try:
+            await store_verification_result(self._overview, run, verdict, format_rfc3339(self._runtime.now()))
+        except WorkspaceError:
+            _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
     async def repair_subtree_roots(self, run: VerificationRun, verdict: ChainVerdict) -> None:
         """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong.

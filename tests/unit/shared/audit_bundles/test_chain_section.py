@@ -248,6 +248,23 @@ async def test_a_broken_chain_is_incomplete_in_a_filtered_bundle(services: Servi
     assert not [file for file in _list_files(tmp_path) if file.startswith("receipts/")]
 
 
+async def test_the_verification_of_a_bundle_replaces_the_last_verdict(services: Services, tmp_path: Path) -> None:
+    """The result of the verification of a whole chain for a bundle is stored, like that of a requested one."""
+    overview = services.provenance.chain_overview
+    await _append_signed_events(services)
+    await _write_section(services, tmp_path, "entity 1")
+    assert await overview.find_verdict(CHAIN) is None
+    await _write_section(services, tmp_path)
+    valid = await overview.find_verdict(CHAIN)
+    assert valid is not None
+    assert (valid.is_valid, valid.records) == (True, 4)
+    _damage(tmp_path, "DELETE FROM records WHERE sequence = 2")
+    entry = await _write_section(services, tmp_path)
+    broken = await overview.find_verdict(CHAIN)
+    assert broken is not None
+    assert (broken.is_valid, broken.reason) == (False, entry["verdict"]["Reason"])
+
+
 @pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal", "another Hash"])
 async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
     services: Services, tmp_path: Path, name: str

@@ -172,11 +172,12 @@ def _build_status_url(job: Job) -> str:
 
 async def _bundle_to_json(job: Job) -> dict[str, Any]:
     request = job.bundle or BundleRequest(chains=())
+    scopes = [{"target": each.target, "scopeKey": each.scope_key or None} for each in request.chains]
     return {
         "bundleId": job.id,
         "status": job.status,
         "statusUrl": _build_status_url(job),
-        "scopes": [{"target": each.target, "scopeKey": each.scope_key or None} for each in request.chains],
+        "scopes": scopes,
         "filters": {
             "startDate": request.start_date or None,
             "endDate": request.end_date or None,
@@ -188,6 +189,7 @@ async def _bundle_to_json(job: Job) -> dict[str, Any]:
             "scopesTotal": len(request.chains),
             "records": request.records,
         },
+        "brokenScopes": [scopes[index] for index in request.broken_chains],
         "files": [
             {
                 "name": "audit-bundle.zip",

@@ -266,7 +266,8 @@ class BundleLink(TypedDict):
 class AuditBundle(TypedDict):
     """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`.
 
-    `errorCode` is the code with which `error` begins; null if the failure has no code.
+    `errorCode` is the code with which `error` begins; null if the failure has no code. `brokenScopes` are the chains
+    that the verification for the bundle found broken. A chain of which filters exclude records is not verified.
     """
 
     bundleId: str
@@ -276,6 +277,7 @@ class AuditBundle(TypedDict):
     filters: BundleFilters
     createdAt: datetime
     progress: BundleProgress
+    brokenScopes: list[BundledScope]
     files: list[BundleLink]
     expiresAt: datetime
     error: str | None
@@ -296,6 +298,7 @@ _PENDING_BUNDLE: Final[dict[str, Any]] = {
     "filters": {"startDate": None, "endDate": None, "entityId": None},
     "createdAt": "2026-01-06T08:00:00.000000Z",
     "progress": {"scopesDone": 0, "scopesTotal": 1, "records": 0},
+    "brokenScopes": [],
     "files": [],
     "expiresAt": "2026-01-07T08:00:00.000000Z",
     "error": None,

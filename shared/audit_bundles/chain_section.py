@@ -194,6 +194,11 @@ class ChainSection:
         self._is_damaged = False
         self._genesis_of_broken_chain = ""
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the verification of the chain found a fault; False if the chain was not verified."""
+        return bool(self._genesis_of_broken_chain)
+
     async def write_files_and_build_manifest_entry(self, file: BundleFile) -> dict[str, Any]:
         """Write the chain's files into a bundle, and return the chain's entry for the file ``manifest.json``.
 

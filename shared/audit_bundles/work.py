@@ -252,6 +252,7 @@ class BundleRunner:
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
         key = await self._sources.checkpoints.load_verifier_key()
         entries: list[dict[str, Any]] = []
+        broken: list[int] = []
         selections: list[tuple[ChainKey, Filters]] = []
         async with BundleFile(path, self._runtime) as file:
             for number, each in enumerate(bundle.chains, start=1):
@@ -265,7 +266,9 @@ class BundleRunner:
                 )
                 entries.append(await section.write_files_and_build_manifest_entry(file))
                 selections.append((to_chain_key(each), section.build_filters_of_written_records()))
-                await watch.report_progress(number, sum(entry["records"] for entry in entries))
+                if section.is_broken:
+                    broken.append(number - 1)
+                await watch.report_progress(number, sum(entry["records"] for entry in entries), broken)
             manifest = {
                 "workspace": await self._workspace(),
                 "createdAt": format_rfc3339(job.created_at),
@@ -332,14 +335,14 @@ class _JobWatch:
         if job is None or not job.is_unfinished:
             raise JobEndedError
 
-    async def report_progress(self, chains_done: int, records_done: int) -> None:
+    async def report_progress(self, chains_done: int, records_done: int, broken_chains: Sequence[int]) -> None:
         """Store the progress of the bundle's job.
 
         Raises:
             JobEndedError: the job has ended or was deleted.
         """
         job = await self._jobs.change(
-            self._job_id, lambda current: current.add_bundle_progress(chains_done, records_done)
+            self._job_id, lambda current: current.add_bundle_progress(chains_done, records_done, broken_chains)
         )
         if job is None or not job.is_unfinished:
             raise JobEndedError

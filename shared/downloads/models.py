@@ -1,6 +1,6 @@
 """Models of background jobs (downloads, audit bundles, imports): request, progress and files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -128,6 +128,7 @@ class BundleRequest(_JobRecord):
         receipts: True if the bundle contains a receipt (RFC 9942) of each record.
         chains_done: number of chains that are written.
         records: number of records that are written.
+        broken_chains: indexes in ``chains`` of the chains that the verification for the bundle found broken.
     """
 
     chains: tuple[BundledChain, ...]
@@ -137,6 +138,7 @@ class BundleRequest(_JobRecord):
     receipts: bool = False
     chains_done: int = 0
     records: int = 0
+    broken_chains: tuple[int, ...] = ()
 
 
 class Job(_JobRecord):
@@ -271,14 +273,15 @@ class Job(_JobRecord):
             code, error = error.code, f"{error.code}: {error.detail}"
         return self.model_copy(update={"status": status, "error": error, "error_code": code})
 
-    def add_bundle_progress(self, chains_done: int, records_done: int) -> "Job":
+    def add_bundle_progress(self, chains_done: int, records_done: int, broken_chains: Sequence[int]) -> "Job":
         """Return the job with new progress of its audit bundle.
 
         A job that has ended, or that does not build an audit bundle, is returned unchanged.
         """
         if self.bundle is None or not self.is_unfinished:
             return self
-        bundle = self.bundle.model_copy(update={"chains_done": chains_done, "records": records_done})
+        progress = {"chains_done": chains_done, "records": records_done, "broken_chains": tuple(broken_chains)}
+        bundle = self.bundle.model_copy(update=progress)
         return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
 
     def add_bundle_file(self, file: StoredFile) -> "Job":

@@ -168,6 +168,7 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
         "filters": {"startDate": "2026-01-01T00:00:00.000000Z", "endDate": None, "entityId": "rig-1"},
         "createdAt": "2026-01-06T08:00:00.000000Z",
         "progress": {"scopesDone": 0, "scopesTotal": 1, "records": 1200},
+        "brokenScopes": [],
         "files": [],
         "expiresAt": "2026-01-07T08:00:00.000000Z",
         "error": None,

@@ -52,7 +52,12 @@ def build_bundle(client: httpx.Client, **body: Any) -> dict[str, Any]:
 
 def download_bundle(client: httpx.Client, **body: Any) -> bytes:
     """Build an audit bundle and return its zip file."""
-    [file] = build_bundle(client, **body)["files"]
+    return download_file(build_bundle(client, **body))
+
+
+def download_file(bundle: dict[str, Any]) -> bytes:
+    """Return the zip file of a completed bundle."""
+    [file] = bundle["files"]
     content = httpx.get(file["url"], trust_env=False).content
     assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
     return content
@@ -642,8 +647,11 @@ def test_the_verifier_reports_the_break_of_a_bundled_chain(service_with_records:
         text = "CAST(replace(CAST(canonical AS TEXT), 'original', 'replaced') AS BLOB)"
         where = "WHERE entity_id = 'original' AND sequence = 3"
         assert file.execute(f"UPDATE records SET canonical = {text}, entity_id = 'replaced' {where}").rowcount == 1
-    content = download_bundle(editor, scopes=[{"target": "DomainEvents", "scopeKey": "broken"}])
-    [entry] = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
+    chains = [{"target": "DomainEvents", "scopeKey": SCOPE}, {"target": "DomainEvents", "scopeKey": "broken"}]
+    bundle = build_bundle(editor, scopes=chains)
+    assert bundle["brokenScopes"] == chains[1:]
+    content = download_file(bundle)
+    [_, entry] = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"]) == (4, True)
     assert (entry["verdict"]["ChainValid"], entry["verdict"]["BrokenAt"]) == (False, "000000000003")
     assert verify_bundle(tmp_path, content) == 1

@@ -2234,7 +2234,8 @@ AmendmentRecord: TypeAlias = Amendment | Transition | DamagedRecord
 class AuditBundle(TypedDict):
     """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`.
 
-    `errorCode` is the code with which `error` begins; null if the failure has no code.
+    `errorCode` is the code with which `error` begins; null if the failure has no code. `brokenScopes` are the chains
+    that the verification for the bundle found broken. A chain of which filters exclude records is not verified.
     """
 
     bundleId: str
@@ -2244,6 +2245,7 @@ class AuditBundle(TypedDict):
     filters: BundleFilters
     createdAt: str
     progress: BundleProgress
+    brokenScopes: list[BundledScope]
     files: list[BundleLink]
     expiresAt: str
     error: str | None

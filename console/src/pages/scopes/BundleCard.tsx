@@ -3,6 +3,7 @@ import { api } from "@/api/index.ts";
 import cards from "@/components/JobCard.module.css";
 import { JobCard } from "@/components/JobCard.tsx";
 import { JobFiles } from "@/components/JobFiles.tsx";
+import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatBytes, formatQuantity } from "@/format.ts";
@@ -10,7 +11,7 @@ import { nameBundle } from "./bundleChoice.ts";
 
 /** A bundle: its progress, and its file with a link. */
 export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel: () => Promise<void> }) {
-  const { bundleId, progress, files, filters } = bundle;
+  const { bundleId, progress, brokenScopes, files, filters } = bundle;
   const title = nameBundle(bundle);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   return (
@@ -46,6 +47,14 @@ export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel
       totals={`${formatQuantity(progress.records, "record")} · ${formatBytes(bytes)}`}
       onCancel={onCancel}
     >
+      {brokenScopes.length > 0 && (
+        <Notice kind="alarm" title="The bundle contains altered records, or records are missing">
+          <p>
+            The verification found {formatQuantity(brokenScopes.length, "broken chain")}:{" "}
+            <VisibleText text={nameBundle({ scopes: brokenScopes })} />.
+          </p>
+        </Notice>
+      )}
       {files.length > 0 && (
         <>
           <JobFiles

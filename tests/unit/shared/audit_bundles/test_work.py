@@ -307,7 +307,10 @@ async def test_a_bundle_is_built_again_if_the_key_is_replaced_after_a_chain(
 async def test_the_report_of_a_bundle_has_only_records_of_the_bundle(
     monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services], tmp_path: Path, damage: str
 ) -> None:
-    """Amendments and decisions that are added after their chain was written are missing from the bundle's report."""
+    """Amendments and decisions that are added after their chain was written are missing from the bundle's report.
+
+    The job names the broken chains of the bundle.
+    """
     services, _ = bundle_processes
     log = services.provenance.chain_log
     await log.append(CHAIN, build_record_draft(AMENDMENT, "AmendedAt"))
@@ -326,6 +329,10 @@ async def test_the_report_of_a_bundle_has_only_records_of_the_bundle(
     monkeypatch.setattr(services.provenance.checkpoints, "load_verifier_key", load_key_and_append_after_chains)
     await services.downloads.jobs.create(_build_job("b2", CHAIN))
     assert await services.audit_bundles.runner.build_bundle_unless_busy("b2")
+    job = await services.downloads.jobs.find_job("b2")
+    assert job is not None
+    assert job.bundle is not None
+    assert job.bundle.broken_chains == ((0,) if damage else ())
     with await _open_bundle(services, "b2") as bundle:
         page = bundle.read("report.html").decode()
         assert len(json.loads(bundle.read("chains/1.json"))) == 1

@@ -107,7 +107,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     assert job.finish(JobStatus.COMPLETED) is job
     assert job.complete_part(0, (FILE,), frozenset()) is job
     assert job.add_bundle_file(FILE) is job
-    assert bundle.add_bundle_progress(1, 1) is bundle
+    assert bundle.add_bundle_progress(1, 1, ()) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
     assert imported.add_import_step_result(0, STEP) is imported
     assert imported.mark_step_partly_stored(0) is imported

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import type { AuditBundle } from "../src/api/bundles.ts";
+import { BundleCard } from "../src/pages/scopes/BundleCard.tsx";
+import { mountRoot, root, show } from "./mounted.ts";
+
+const CHAIN = { target: "DomainEvents", scopeKey: "line-1" } as const;
+const BUNDLE: AuditBundle = {
+  bundleId: "b1",
+  status: "completed",
+  statusUrl: "/oi-api/provenance/bundles/b1",
+  scopes: [CHAIN, { target: "PlatformConfig", scopeKey: null }],
+  filters: { startDate: null, endDate: null, entityId: null },
+  createdAt: "2026-01-06T08:00:00Z",
+  progress: { scopesDone: 2, scopesTotal: 2, records: 4 },
+  brokenScopes: [],
+  files: [],
+  expiresAt: "2026-01-07T08:00:00Z",
+  error: null,
+  errorCode: null,
+};
+
+mountRoot();
+
+test("a bundle warns of its broken chains", async () => {
+  await show(<BundleCard bundle={BUNDLE} onCancel={async () => {}} />);
+  expect(root.querySelector("[role=alert]")).toBeNull();
+  await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes: [CHAIN] }} onCancel={async () => {}} />);
+  expect(root.querySelector("[role=alert]")?.textContent).toContain("1 broken chain: Plant events of line-1.");
+});

@@ -7,10 +7,11 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { saveFile } from "@/components/saveFile.ts";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatBytes, formatCount } from "@/format.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
-import { buildExportName, buildFetchCommand, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
+import { buildExportName, buildFetchCommand, checkExport, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
 import { countFilters } from "./place.ts";
 import { readStream } from "./streaming.ts";
 
@@ -27,13 +28,16 @@ interface Exported {
   size: number;
   /** True if there are more matching records. */
   isPrefix: boolean;
-  /** RecordIDs of damaged records in the file, at most `MOST_DAMAGED`. */
-  damaged: readonly string[];
+  /** RecordIDs of altered or damaged records in the file; of an unchecked file only damaged ones, at most `MOST_DAMAGED`. */
+  altered: readonly string[];
+  /** Whether the browser checked the content of all records. */
+  isChecked: boolean;
 }
 
 interface State {
   /** Bytes received so far; undefined without a running export. */
   received: number | undefined;
+  isChecking?: boolean;
   done: Exported | undefined;
   error: unknown;
 }
@@ -61,10 +65,14 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
     try {
       const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
       const file = await readStream(reply, (received) => setState((before) => ({ ...before, received })));
-      const content = { isPrefix: isPrefix(reply.headers), damaged: listDamagedRecords(reply.headers) };
-      const done = { name: buildExportName(chain, format), size: file.size, ...content };
-      saveFile(file.blob, done.name);
-      setState({ received: undefined, done, error: undefined });
+      const name = buildExportName(chain, format);
+      saveFile(file.blob, name);
+      setState((before) => ({ ...before, isChecking: true }));
+      const found = await checkExport(file.blob, format, countFilters(filters) > 0);
+      abort.signal.throwIfAborted();
+      const altered = [...new Set([...listDamagedRecords(reply.headers), ...(found ?? [])])];
+      const content = { isPrefix: isPrefix(reply.headers), altered, isChecked: found !== undefined };
+      setState({ received: undefined, done: { name, size: file.size, ...content }, error: undefined });
     } catch (error) {
       setState({ received: undefined, done: undefined, error: isAbort(error) ? undefined : error });
     }
@@ -104,26 +112,42 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       {busy && (
         <div class={css.walking} role="status">
           <progress aria-label="Exporting" />
-          <p>{formatBytes(state.received ?? 0)} received</p>
+          <p>
+            {formatBytes(state.received ?? 0)} received{state.isChecking && "; checking the records"}
+          </p>
         </div>
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
-      {state.done && state.done.damaged.length > 0 && (
-        <Notice kind="alarm" title="Some records were altered after they were recorded. Do not rely on them.">
-          Damaged in the store: {state.done.damaged.join(", ")}
-          {state.done.damaged.length === MOST_DAMAGED && " and possibly more"}. “Verify chain” shows what to do.
-        </Notice>
-      )}
+      {state.done && <Altered file={state.done} />}
       {state.done && <Done chain={chain} file={state.done} />}
     </Dialog>
+  );
+}
+
+function Altered({ file: { altered, isChecked } }: { file: Exported }) {
+  if (altered.length === 0) {
+    return null;
+  }
+  const more = altered.length - MOST_DAMAGED;
+  const rest = more > 0 ? ` and ${formatCount(more)} more` : !isChecked && more === 0 ? " and possibly more" : "";
+  return (
+    <Notice kind="alarm" title="Some records were altered after they were recorded. Do not rely on them.">
+      {isChecked ? "Altered or damaged in the store, or next to a missing record" : "Damaged in the store"}:{" "}
+      <VisibleText text={altered.slice(0, MOST_DAMAGED).join(", ")} />
+      {rest}. “Verify chain” shows what to do.
+    </Notice>
   );
 }
 
 function Done({ chain, file }: { chain: ChainName; file: Exported }) {
   if (!file.isPrefix) {
     return (
-      <Notice kind="good" title={`${file.name}, ${formatBytes(file.size)}`}>
+      <Notice
+        kind={file.isChecked && file.altered.length === 0 ? "good" : "info"}
+        title={`${file.name}, ${formatBytes(file.size)}`}
+      >
         The file contains all matching records.
+        {!file.isChecked && " This page did not check whether they were altered; “Verify chain” does."}
       </Notice>
     );
   }

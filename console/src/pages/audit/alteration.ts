@@ -31,6 +31,21 @@ export function listAlterations(found: CheckedRecord): string[] {
   ];
 }
 
+/**
+ * Returns the sequences of records that were altered, do not link to their neighbour, or are next to a missing record.
+ * @param rows newest first
+ * @param isFiltered whether filters exclude records, so that a gap is no sign
+ * @param reachesStart whether the rows must contain the first record of the chain, unless filters exclude it
+ */
+export async function findSuspicious(
+  rows: readonly RecordView[],
+  isFiltered: boolean,
+  reachesStart: boolean,
+): Promise<ReadonlySet<number>> {
+  const altered = await findAltered(rows);
+  return isFiltered ? altered : new Set([...altered, ...findGaps(rows, reachesStart)]);
+}
+
 /** Returns the sequences of listed records that were altered or do not link to a listed neighbour. */
 export async function findAltered(rows: readonly RecordView[]): Promise<ReadonlySet<number>> {
   const bySequence = new Map(rows.map((row) => [row.sequence, row]));

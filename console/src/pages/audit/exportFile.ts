@@ -1,10 +1,36 @@
-// File names of exports, and the command that fetches a whole chain.
+// Exports: their check in the browser, their file names, and the command that fetches a whole chain.
+import { hasWebCrypto } from "@/proof/bytes.ts";
 import { type ChainName, isScoped } from "@/proof/chains.ts";
+import type { JsonObject } from "@/proof/record.ts";
+import { findSuspicious } from "./alteration.ts";
+import { toRecordView } from "./recordView.ts";
 
 export type ExportFormat = "json" | "csv";
 
 /** Maximum records of one export. */
 export const MAX_EXPORTED = 100_000;
+
+/**
+ * Checks the records of an export like those of the list.
+ *
+ * @param file an export, oldest first
+ * @param isFiltered whether filters exclude records
+ * @returns RecordIDs of records that were altered or are next to a missing record, in the order of the file; undefined
+ *   if the format does not contain whole records, or this browser cannot compute hashes
+ */
+export async function checkExport(
+  file: Blob,
+  format: ExportFormat,
+  isFiltered: boolean,
+): Promise<readonly string[] | undefined> {
+  if (format === "csv" || !hasWebCrypto()) {
+    return undefined;
+  }
+  const records: readonly JsonObject[] = JSON.parse(await file.text());
+  const rows = records.map(toRecordView);
+  const found = await findSuspicious(rows.toReversed(), isFiltered, true);
+  return rows.filter(({ sequence }) => found.has(sequence)).map(({ id }) => id);
+}
 
 /** Returns a file name; characters that file systems may reject become `_`. */
 export function buildExportName(chain: ChainName, format: ExportFormat): string {

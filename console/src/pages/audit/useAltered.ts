@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { findAltered, findGaps } from "./alteration.ts";
+import { findSuspicious } from "./alteration.ts";
 import type { Listing } from "./paging.ts";
 
 const NONE: ReadonlySet<number> = new Set();
@@ -14,18 +14,11 @@ export function useAltered(listing: Listing | undefined, isFiltered: boolean): R
   const [found, setFound] = useState(NONE);
   useEffect(() => {
     let isOver = false;
-    void check(listing, isFiltered).then((altered) => isOver || setFound(altered.size === 0 ? NONE : altered));
+    const checked = listing ? findSuspicious(listing.rows, isFiltered, !listing.hasMore) : Promise.resolve(NONE);
+    void checked.then((altered) => isOver || setFound(altered.size === 0 ? NONE : altered));
     return () => {
       isOver = true;
     };
   }, [listing, isFiltered]);
   return found;
-}
-
-async function check(listing: Listing | undefined, isFiltered: boolean): Promise<ReadonlySet<number>> {
-  if (!listing) {
-    return NONE;
-  }
-  const altered = await findAltered(listing.rows);
-  return isFiltered ? altered : new Set([...altered, ...findGaps(listing.rows, !listing.hasMore)]);
 }

@@ -1,6 +1,7 @@
 import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { ExportDialog } from "@/pages/audit/ExportDialog.tsx";
+import { checkExport } from "@/pages/audit/exportFile.ts";
 import type { JsonObject } from "@/proof/record.ts";
 import { session } from "@/session/index.ts";
 import { mountRoot, press, root, show } from "../mounted.ts";
@@ -58,4 +59,9 @@ test("an export as CSV states that it was not checked", async () => {
   expect(root.textContent).toContain("did not check whether they were altered");
   await exportFile(WHOLE, [], { format: "json" });
   expect(root.textContent).not.toContain("did not check whether they were altered");
+});
+
+test("the check of an export ends when the user stops it", async () => {
+  const file = new Blob([JSON.stringify(proofs.records)]);
+  await expect(checkExport(file, "json", false, AbortSignal.abort())).rejects.toThrow("abort");
 });

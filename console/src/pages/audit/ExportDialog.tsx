@@ -68,8 +68,7 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       const name = buildExportName(chain, format);
       saveFile(file.blob, name);
       setState((before) => ({ ...before, isChecking: true }));
-      const found = await checkExport(file.blob, format, countFilters(filters) > 0);
-      abort.signal.throwIfAborted();
+      const found = await checkExport(file.blob, format, countFilters(filters) > 0, abort.signal);
       const altered = [...new Set([...listDamagedRecords(reply.headers), ...(found ?? [])])];
       const content = { isPrefix: isPrefix(reply.headers), altered, isChecked: found !== undefined };
       setState({ received: undefined, done: { name, size: file.size, ...content }, error: undefined });

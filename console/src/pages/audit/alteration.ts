@@ -31,6 +31,9 @@ export function listAlterations(found: CheckedRecord): string[] {
   ];
 }
 
+/** Number of records whose hashes are computed at once; the page stays responsive between two batches. */
+const BATCH = 500;
+
 /**
  * Returns the sequences of records that were altered, do not link to their neighbour, or are next to a missing record.
  * @param rows newest first
@@ -41,13 +44,18 @@ export async function findSuspicious(
   rows: readonly RecordView[],
   isFiltered: boolean,
   reachesStart: boolean,
+  signal?: AbortSignal,
 ): Promise<ReadonlySet<number>> {
-  const altered = await findAltered(rows);
+  const altered = await findAltered(rows, signal);
   return isFiltered ? altered : new Set([...altered, ...findGaps(rows, reachesStart)]);
 }
 
 /** Returns the sequences of listed records that were altered or do not link to a listed neighbour. */
-export async function findAltered(rows: readonly RecordView[]): Promise<ReadonlySet<number>> {
+export async function findAltered(rows: readonly RecordView[], signal?: AbortSignal): Promise<ReadonlySet<number>> {
+  for (let start = 0; start < rows.length; start += BATCH) {
+    signal?.throwIfAborted();
+    await Promise.all(rows.slice(start, start + BATCH).map(matchesHash));
+  }
   const bySequence = new Map(rows.map((row) => [row.sequence, row]));
   const found = new Set<number>();
   for (const row of rows) {

@@ -22,13 +22,14 @@ export async function checkExport(
   file: Blob,
   format: ExportFormat,
   isFiltered: boolean,
+  signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
   if (format === "csv" || !hasWebCrypto()) {
     return undefined;
   }
   const records: readonly JsonObject[] = JSON.parse(await file.text());
   const rows = records.map(toRecordView);
-  const found = await findSuspicious(rows.toReversed(), isFiltered, true);
+  const found = await findSuspicious(rows.toReversed(), isFiltered, true, signal);
   return rows.filter(({ sequence }) => found.has(sequence)).map(({ id }) => id);
 }
 

@@ -142,7 +142,7 @@ async function checkCheckpoint(
   }
   const checkpoint = await openNewestCheckpoint(note, keys, proving);
   if (!checkpoint || !checkOrigin(checkpoint, chain, proving)) return null;
-  // The reader's note must not replace the remembered one: it can be older than a rollback that only the latter reveals.
+  // The reader's note must not replace the remembered one, which can reveal a rollback to a state between both.
   if (kept.seen && kept.seen !== kept.note) {
     await checkGrowth("seen", kept.seen, checkpoint, keys, chain, sources, proving);
   }

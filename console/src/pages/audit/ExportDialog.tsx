@@ -28,7 +28,7 @@ interface Exported {
   size: number;
   /** True if there are more matching records. */
   isPrefix: boolean;
-  /** RecordIDs of altered or damaged records in the file; of an unchecked file only damaged ones, at most `MOST_DAMAGED`. */
+  /** RecordIDs of altered or damaged records in the file; if it is unchecked, only up to `MOST_DAMAGED` damaged ones. */
   altered: readonly string[];
   /** Whether the browser checked the content of all records. */
   isChecked: boolean;

@@ -28,7 +28,7 @@ interface Exported {
   size: number;
   /** True if there are more matching records. */
   isPrefix: boolean;
-  /** RecordIDs of altered or damaged records in the file; if it is unchecked, only up to `MOST_DAMAGED` damaged ones. */
+  /** RecordIDs of altered or damaged records; of an unchecked file only of damaged ones, at most `MOST_DAMAGED`. */
   altered: readonly string[];
   /** Whether the browser checked the content of all records. */
   isChecked: boolean;

@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { loadRecord } from "@/pages/audit/checkedRecord.ts";
 import type { QueryRecords } from "@/pages/audit/paging.ts";
 import { type JsonObject, parseRecordId } from "@/proof/record.ts";
+import { session } from "@/session/index.ts";
 import { proofs } from "../proof/vectors.ts";
 
 const chain = { target: "DomainEvents", scopeKey: proofs.scopeKey } as const;
@@ -26,6 +27,10 @@ function service(changed?: { at: number; to?: JsonObject }): QueryRecords {
 function at(sequence: number, ask = service()) {
   return loadRecord(ask, chain, proofs.workspace, sequence, signal);
 }
+
+beforeEach(() => {
+  vi.spyOn(session.api, "get").mockResolvedValue(null);
+});
 
 afterEach(() => vi.unstubAllGlobals());
 

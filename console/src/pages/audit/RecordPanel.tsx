@@ -87,7 +87,8 @@ function NoRecord({ found: { isRemoved } }: { found: AbsentRecord }) {
   return (
     <div class={css.panelBody}>
       <Notice kind="alarm" title="This record is missing.">
-        The chain has later records, but none with this number: it was removed, or its RecordID was altered.
+        The chain has later records, or a signed checkpoint covers this one, but the chain has no record with this
+        number: it was removed, or its RecordID was altered.
         <NextSteps />
       </Notice>
     </div>
@@ -128,7 +129,9 @@ function Content({ chain, found, ask, onGo, onVerified }: ContentProps) {
             Verify this record and its chain
           </Button>
         )}
-        {!record.damaged && <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />}
+        {!record.damaged && found.next !== "missing" && (
+          <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />
+        )}
         <AmendLink chain={chain} record={record} />
       </div>
       {record.damaged ? (

@@ -26,7 +26,9 @@ export function listAlterations(found: CheckedRecord): string[] {
       ? [`Record ${after} does not link to it: one of the two was altered, or a record between them was removed.`]
       : []),
     ...(next === "missing"
-      ? [`Record ${after} is missing, but later records exist: it was removed, or its RecordID was altered.`]
+      ? [
+          `Record ${after} is missing, but later records exist or a signed checkpoint covers it: it was removed, or its RecordID was altered.`,
+        ]
       : []),
   ];
 }

@@ -5,8 +5,9 @@ import type { ChainName } from "@/proof/chains.ts";
 import { computeGenesisHash, computeHash } from "@/proof/record.ts";
 import { fetchRecord, type QueryRecords } from "./paging.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
+import { fetchCoveredCount } from "./removedEnd.ts";
 
-/** State of the link from the next record: `missing` if only later records exist, `none` for the newest record. */
+/** State of the link from the next record: `missing` if it was removed, `none` for the newest record. */
 export type NextLink = "holds" | "broken" | "missing" | "none";
 
 /** A record with the browser's own checks. */
@@ -24,7 +25,7 @@ export interface CheckedRecord {
 export interface AbsentRecord {
   readonly sequence: number;
   readonly record: null;
-  /** Whether the chain has later records, so that this one was removed. */
+  /** Whether the chain has later records, or a checkpoint covers this one, so that it was removed. */
   readonly isRemoved: boolean;
 }
 
@@ -41,32 +42,34 @@ export async function loadRecord(
   const at = (place: number) => around.find((record) => record.sequence === place);
   const [before, record, after] = [at(sequence - 1), at(sequence), at(sequence + 1)];
   if (!record) {
-    return { sequence, record: null, isRemoved: await isMissing(ask, sequence, signal) };
+    return { sequence, record: null, isRemoved: await isMissing(ask, chain, sequence, signal) };
   }
   return {
     sequence,
     record,
     digestHolds: hasWebCrypto() ? (await computeDigest(record)) === record.hash : null,
     linkHolds: await isLinked(record, before, chain, workspace),
-    next: await findNextLink(ask, record, after, signal),
+    next: await findNextLink(ask, chain, record, after, signal),
   };
 }
 
-/** Returns whether the chain has no record of a sequence, although it has later ones. */
-async function isMissing(ask: QueryRecords, sequence: number, signal: AbortSignal): Promise<boolean> {
+/** Returns whether the chain has no record of a sequence, although it has later ones or a checkpoint covers it. */
+async function isMissing(ask: QueryRecords, chain: ChainName, sequence: number, signal: AbortSignal): Promise<boolean> {
   const later = await ask({ fromSequence: sequence + 1, limit: 1 }, signal);
+  const isExpected = later.records.length > 0 || (await fetchCoveredCount(chain, signal)) >= sequence;
   // The record is read again, because it and later ones may have been appended since it was read.
-  return later.records.length > 0 && (await fetchRecord(ask, sequence, signal))?.sequence !== sequence;
+  return isExpected && (await fetchRecord(ask, sequence, signal))?.sequence !== sequence;
 }
 
 async function findNextLink(
   ask: QueryRecords,
+  chain: ChainName,
   record: RecordView,
   after: RecordView | undefined,
   signal: AbortSignal,
 ): Promise<NextLink> {
   if (after) return after.previousHash === record.hash ? "holds" : "broken";
-  return (await isMissing(ask, record.sequence + 1, signal)) ? "missing" : "none";
+  return (await isMissing(ask, chain, record.sequence + 1, signal)) ? "missing" : "none";
 }
 
 async function isLinked(

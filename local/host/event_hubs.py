@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -24,7 +24,7 @@ _CACHE_SIZE = 1_000
 DEFAULT_GROUP = "$Default"
 _LOGGER = get_logger("local.event_hubs")
 _QUIET_SECONDS = 0.5
-"""Seconds without a new event after which a function that collects events receives them."""
+"""Seconds without a new event after which the next turn of a function that collects events begins."""
 
 _RETRY_SECONDS = 1.0
 
@@ -145,8 +145,8 @@ class EventHubSetting:
         group: name of the function's consumer group.
         many: whether the function receives batches of events instead of single events.
         binary: whether the function receives bytes instead of text.
-        collect_seconds: maximum number of seconds for which the function waits while events keep arriving, after it has
-            received all events that were there when it began; 0 delivers the next events immediately.
+        collect_seconds: while events keep arriving, the function receives them in turns, which begin this number of
+            seconds after each other; 0 delivers all events immediately.
     """
 
     function: LoadedFunction
@@ -165,6 +165,18 @@ class _Delivery:
     metadata: dict[str, TypedData]
     first: int
     last: int
+
+
+class _Turn(NamedTuple):
+    """Turn of a function that collects events: it receives all events that are stored at the beginning, then waits.
+
+    Attributes:
+        last: sequence number of the newest event at the beginning.
+        next_seconds: time of the event loop's clock at which the next turn begins at the latest.
+    """
+
+    last: int
+    next_seconds: float
 
 
 class PartitionLoop:
@@ -194,35 +206,38 @@ class PartitionLoop:
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
-        turn_end = await self._read_turn_end()
+        turn = await self._begin_turn()
         while not self._stopping.is_set():
             arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()
-                turn_end = await self._read_turn_end()
+                turn = await self._begin_turn()
                 continue
             for delivery in self._build_deliveries(events):
                 if not await self._try_deliver_or_drop(delivery):
                     return
                 after = delivery.last
                 await self._commit_offset(after)
-            if self._setting.collect_seconds and after >= turn_end:
-                await self._wait_while_events_arrive()
-                turn_end = await self._read_turn_end()
+            if self._setting.collect_seconds and after >= turn.last:
+                await self._wait_while_events_arrive(turn.next_seconds)
+                turn = await self._begin_turn()
 
-    async def _read_turn_end(self) -> int:
-        """Return the sequence number of the newest event, after which a function that collects events waits again."""
+    async def _begin_turn(self) -> _Turn:
         if not self._setting.collect_seconds:
-            return 0
+            return _Turn(0, 0.0)
         hub, partition = self._reader.hub, self._reader.partition
-        return await self._hub.run_with_reader(lambda reader: reader.read_last_assigned_sequence_number(hub, partition))
+        last = await self._hub.run_with_reader(lambda reader: reader.read_last_assigned_sequence_number(hub, partition))
+        return _Turn(last, asyncio.get_running_loop().time() + self._setting.collect_seconds)
 
-    async def _wait_while_events_arrive(self) -> None:
-        """Wait until no event has arrived for half a second or the host stops, at most ``collect_seconds``."""
+    async def _wait_while_events_arrive(self, deadline_seconds: float) -> None:
+        """Wait until no event has arrived for about half a second, the host stops, or the deadline has passed.
+
+        Args:
+            deadline_seconds: time of the event loop's clock.
+        """
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._setting.collect_seconds
-        while (left := deadline - clock()) > 0 and not self._stopping.is_set():
+        while (left := deadline_seconds - clock()) > 0 and not self._stopping.is_set():
             arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             try:
                 async with asyncio.timeout(min(_QUIET_SECONDS, left)):

@@ -54,13 +54,22 @@ class _GrowingHub(HubAccess):
         """Ignore the offset."""
 
 
-async def _deliver(arrivals: Sequence[tuple[float, int]], collect_seconds: float) -> list[tuple[float, int]]:
-    """Append events at the given seconds; return the seconds and sizes of the batches that the function received."""
+async def _deliver(
+    arrivals: Sequence[tuple[float, int]], collect_seconds: float, call_seconds: float = 0
+) -> list[tuple[float, int]]:
+    """Append events at the given seconds; return the seconds and sizes of the batches that the function received.
+
+    Args:
+        arrivals: seconds and numbers of the events.
+        collect_seconds: maximum number of seconds between two turns.
+        call_seconds: seconds that each call of the function takes.
+    """
     hub, stopping, delivered = _GrowingHub(), ShutdownSignal(), list[tuple[float, int]]()
     loop = asyncio.get_running_loop()
 
     async def invoke_function(_function: LoadedFunction, data: Any, **_: Any) -> None:
         delivered.append((round(loop.time(), 3), len(data.collection_bytes.bytes)))
+        await asyncio.sleep(call_seconds)
 
     for seconds, event_count in arrivals:
         loop.call_later(seconds, hub.append, event_count)
@@ -106,6 +115,13 @@ def test_a_group_collects_events_while_they_arrive(
 ) -> None:
     """A group that collects events waits until none has arrived for half a second, at most for five seconds."""
     assert run_in_virtual_time(_deliver(arrivals, collect_seconds))[: len(expected)] == expected
+
+
+def test_a_slow_group_does_not_wait() -> None:
+    """A group whose turn takes longer than the maximum receives the next events without a wait."""
+    arrivals = [(1 + tenth / 10, 20) for tenth in range(200)]
+    delivered = run_in_virtual_time(_deliver(arrivals, COLLECT_SECONDS, call_seconds=6))
+    assert [seconds for seconds, _ in delivered[:8]] == [1 + 6 * number for number in range(8)]
 
 
 def test_a_stopping_host_does_not_collect_events(monkeypatch: pytest.MonkeyPatch) -> None:

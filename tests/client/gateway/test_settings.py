@@ -131,6 +131,20 @@ def test_a_file_without_a_configuration_object_is_rejected(tmp_path: Path, text:
         load_gateway_settings(tmp_path / "gateway.yaml")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("routes:\n- topic: a\nspool: {}\nroutes:\n- topic: b\n", "Line 4 repeats the property `routes` of line 1;"),
+        ("service: {url: a, url: b}", "Line 1 repeats the property `url` of line 1;"),
+    ],
+)
+def test_a_repeated_property_is_rejected(tmp_path: Path, text: str, message: str) -> None:
+    """A property that occurs twice in an object is rejected; otherwise, the first of two `routes` would be ignored."""
+    (tmp_path / "gateway.yaml").write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        load_gateway_settings(tmp_path / "gateway.yaml")
+
+
 def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API key is read from the key file or, without a file, from the environment variable.
 

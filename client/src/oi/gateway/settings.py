@@ -103,14 +103,9 @@ def load_gateway_settings(path: Path) -> GatewaySettings:
     Raises:
         SettingsError: a setting is invalid; the message names the first one and the rule.
     """
-    import yaml  # noqa: PLC0415  part of the extra `mqtt`
+    from oi.gateway.yaml_file import load_yaml_file  # noqa: PLC0415  needs PyYAML, part of the extra `mqtt`
 
-    try:
-        with path.open(encoding="utf-8") as file:
-            value = yaml.safe_load(file)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from None
-    return parse_gateway_settings(Section(value))
+    return parse_gateway_settings(Section(load_yaml_file(path)))
 
 
 def parse_gateway_settings(file_section: Section) -> GatewaySettings:

@@ -33,6 +33,7 @@ class Uplink:
         self._settings = settings
         self._clock = clock
         self._key = ""
+        self._failed_paths = set[str]()
         self._transport: AsyncTransport | None = None
         self._retired: AsyncTransport | None = None
 
@@ -74,17 +75,23 @@ class Uplink:
         self._transport = self._retired = None
 
     async def _send_request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        # Read before the request, because the next one may follow only a minute later.
+        if self._transport is not None and path in self._failed_paths and self._is_key_replaced():
+            await self._stop_using_transport(self._transport)
         if self._transport is None:
             self._key = self._settings.read_api_key()
             # One attempt: the sender repeats batches itself, and reports each failure at once.
             self._transport = AsyncTransport(self._settings.url, key=self._key, scopes=_TELEMETRY_WRITE, max_attempts=1)
         transport = self._transport
         try:
-            return await transport.request(method, path, **options)
+            reply = await transport.request(method, path, **options)
         except ApiError as error:
-            if isinstance(error, SignInError) or self._is_key_replaced():
+            self._failed_paths.add(path)
+            if isinstance(error, SignInError):
                 await self._stop_using_transport(transport)
             raise
+        self._failed_paths.discard(path)
+        return reply
 
     def _is_key_replaced(self) -> bool:
         """Return whether the settings now contain another API key than the one in use."""

@@ -27,6 +27,8 @@ _GROWTH = 8
 """Divisor: after the service has accepted a smaller batch, the next one may be larger by an eighth."""
 _REASON = "service"
 """Reason that is stored with messages which the service has rejected."""
+_UNREACHABLE, _NO_API_KEY = "UNREACHABLE", "NO_API_KEY"
+"""Codes in the metrics for requests without an error code of the service: no reply, or no readable API key."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -125,12 +127,12 @@ class Sender:
         try:
             await self._upstream.send(lookup, b"".join(batch.blocks))
         except ApiError as error:
-            self._count_failed_request(error.code)
+            self._count_failed_request(error.code or _UNREACHABLE)
             await self._handle_refusal(interpret_refusal(error, lookup), batch, error.retry_after)
             return
         except SettingsError as error:
             # The settings name the file of the API key, which an operator may correct.
-            self._count_failed_request("")
+            self._count_failed_request(_NO_API_KEY)
             await self._handle_refusal(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
         # Remove it only now: if the process ends earlier, the batch is sent again; the service knows its message ids.
@@ -138,7 +140,7 @@ class Sender:
         self._report_sent(batch)
 
     def _count_failed_request(self, error_code: str) -> None:
-        self._metrics.increase_counter("failed_requests_total", label=f'code="{error_code or "UNREACHABLE"}"')
+        self._metrics.increase_counter("failed_requests_total", label=f'code="{error_code}"')
 
     def _report_sent(self, batch: Batch) -> None:
         self._metrics.increase_counter("sent_messages_total", batch.messages)

@@ -46,9 +46,18 @@ class Section:
         If the property is missing, return the default; if there is no default, raise an error.
         """
         value = self._get_property(property_name, _REQUIRED if default is None else default)
+        if isinstance(value, (bool, int, float)):
+            raise SettingsError(f"{self.quote_property_path(property_name)} must be a text; put its value in quotes.")
         if not isinstance(value, str) or not value:
             raise SettingsError(f"{self.quote_property_path(property_name)} must be a text that is not empty.")
         return value
+
+    def get_value_as_text(self, property_name: str, default: str) -> str:
+        """Return the value of a property as text; if it is missing, return the default.
+
+        YAML reads `10` as a number.
+        """
+        return str(self._get_property(property_name, default))
 
     def find_text(self, property_name: str) -> str | None:
         """Return the non-empty text of a property; None if the property is missing."""

@@ -149,7 +149,7 @@ def _parse_service_settings(section: Section) -> ServiceSettings:
 
 def _parse_spool_settings(section: Section) -> SpoolSettings:
     path = section.get_path("path")
-    size = parse_size_bytes(section.get_text("maxSize", "10GiB"), section.quote_property_path("maxSize"))
+    size = parse_size_bytes(section.get_value_as_text("maxSize", "10GiB"), section.quote_property_path("maxSize"))
     when_full = section.get_choice("whenFull", (STOP, DROP_OLDEST), STOP)
     section.check_all_properties_read()
     return SpoolSettings(path, size, when_full)

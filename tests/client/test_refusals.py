@@ -44,3 +44,16 @@ def test_messages_without_a_device_id_are_rejected_together() -> None:
 def test_a_device_at_another_pointer_rejects_one_message(messages: list[dict[str, Any]]) -> None:
     """If the connection reads the device id at another pointer, only the message that the error names is rejected."""
     assert find_rejected_lines(messages, 1, "x") == {1}
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason"),
+    [
+        ("Line 11: this credential is not bound to the device 'x'.", "This credential is not bound to the device 'x'."),
+        ("Line 11 has more than 262144 bytes.", "The message has more than 262144 bytes."),
+    ],
+)
+def test_the_reason_of_a_rejected_message_contains_no_line_number(detail: str, reason: str) -> None:
+    """The reason that is stored with a rejected message does not contain its line number in the request."""
+    error = build_api_error(403, {"code": "DEVICE_NOT_ALLOWED", "detail": detail})
+    assert interpret_refusal(error, "press").lines == {11: reason}

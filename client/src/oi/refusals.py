@@ -134,5 +134,11 @@ def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:
         if match := _LINE.match(str(each.get("field", ""))):
             found.setdefault(int(match[1]), str(each.get("message", "")))
     if not found and (match := _LINE.match(error.detail)):
-        found[int(match[1])] = error.detail
+        found[int(match[1])] = _remove_line_number(error.detail)
     return found
+
+
+def _remove_line_number(detail: str) -> str:
+    """Remove the line number at the start of an explanation, because the stored message is no line of a request."""
+    rest = _LINE.sub("The message", detail, count=1).removeprefix("The message: ")
+    return rest[:1].upper() + rest[1:]

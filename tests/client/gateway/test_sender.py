@@ -179,7 +179,7 @@ async def test_pauses_grow_while_batches_are_small(spool: SpoolThread, monkeypat
 async def test_an_error_leaves_messages_in_the_spool(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
 ) -> None:
-    """An error is logged once and counted by its code; the messages stay in the spool until the service accepts them."""
+    """An error is logged once and counted by its code; messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
     upstream = FakeUpstream(lambda *_: error if len(upstream.requests) < 4 else None)
     store_messages(spool, "press", 1, 2)
@@ -188,11 +188,9 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert upstream.stored == {"press": [1, 2]}
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert text in caplog.text
-    assert "2 messages wait in the spool" in caplog.text
+    assert "(2 messages wait in the spool)" in caplog.text
     code = (error.code or "UNREACHABLE") if isinstance(error, ApiError) else "NO_API_KEY"
     assert metrics.get_count("failed_requests_total", f'code="{code}"') == 3
-    is_refused = isinstance(error, ApiError) and str(error.code).startswith("CONNECTION_")
-    assert ("nothing is lost" in caplog.text) is not is_refused
 
 
 async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:

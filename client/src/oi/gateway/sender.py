@@ -219,17 +219,15 @@ class Sender:
         _LOG.warning("%s", refusal.text)
 
     async def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
-        self._log_error_if_changed(batch.lookup, refusal.text, is_refused=refusal.concerns_connection)
+        self._log_error_if_changed(batch.lookup, refusal.text)
         self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 
-    def _log_error_if_changed(self, error_key: str, text: str, *, is_refused: bool = False) -> None:
+    def _log_error_if_changed(self, error_key: str, text: str) -> None:
         """Log an error, unless it equals the last error with the same key.
 
         The key is the short name of a connection, or empty for an error that concerns all connections.
         """
         if self._reported.get(error_key) != text:
             waiting = self._spool.spool.waiting.messages
-            # Messages of a refused connection can be deleted when the spool is full.
-            promise = "" if is_refused else "; nothing is lost"
-            _LOG.error("%s (%s messages wait in the spool%s)", text, f"{waiting:,}", promise)
+            _LOG.error("%s (%s messages wait in the spool)", text, f"{waiting:,}")
         self._reported[error_key] = text

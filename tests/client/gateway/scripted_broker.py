@@ -34,6 +34,10 @@ class ClientConnection:
         body = len(name).to_bytes(2, "big") + name + packet_id.to_bytes(2, "big") + payload
         self._writer.write(bytes([0x3A if is_repeated else 0x32, len(body)]) + body)
 
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes that need not be an MQTT packet."""
+        self._writer.write(data)
+
     async def read_packet(self, kind: int) -> bytes:
         """Read the next packet, which must be of this kind, and return the part after its fixed header."""
         first = (await self._reader.readexactly(1))[0]

@@ -9,7 +9,7 @@ import pytest
 from oi.errors import UnreachableError
 from oi.gateway.metrics import Metrics
 from oi.gateway.sources import SourceContext, mqtt, mqtt_connection
-from oi.gateway.sources.mqtt_connection import MqttConnection, TakenOverError
+from oi.gateway.sources.mqtt_connection import BrokerError, MqttConnection, TakenOverError
 from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
 from paho.mqtt.client import Client, DisconnectFlags
 from paho.mqtt.enums import CallbackAPIVersion
@@ -27,6 +27,7 @@ from tests.client.gateway.running import (
     wait_for_count,
 )
 from tests.client.gateway.scripted_broker import (
+    CONNECT,
     DISCONNECT,
     PINGREQ,
     PUBACK,
@@ -259,6 +260,32 @@ async def test_the_mqtt_reason_of_a_used_client_id_is_reported(shared_broker: Br
     with pytest.raises(TakenOverError, match="`reason`; give each gateway a `source"):
         await connection.wait_until_closed()
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"HTTP/1.1 400 Bad Request\r\n" + b"x" * 100, b"220 mail.example ESMTP ready" + b"x" * 100, b"\x20\x03\0\0\xff"],
+    ids=["HTTP", "SMTP", "invalid CONNACK"],
+)
+async def test_an_address_that_is_not_mqtt_is_one_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reply: bytes
+) -> None:
+    """If the address of the broker is that of another protocol, the connection fails once, with an error about it."""
+
+    async def send_reply(client: ClientConnection) -> None:
+        await client.read_packet(CONNECT)
+        client.send_bytes(reply)
+
+    receiver = DroppingReceiver()
+    async with serve_scripts(send_reply) as port:
+        settings = build_settings(tmp_path, port, "http")
+        connection = MqttConnection(
+            parse_mqtt_settings(settings.source), SourceContext([], receiver, EmptyMarkStore(), Metrics())
+        )
+        with pytest.raises(BrokerError, match=r"not valid MQTT \(.+\); check `source.host`"):
+            await connection.open_and_check_for_stored_session()
+        connection.close()
+    assert (receiver.taken, caplog.records) == ([], [])
 
 
 async def test_a_restart_of_the_broker_loses_no_messages(

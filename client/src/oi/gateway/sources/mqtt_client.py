@@ -14,6 +14,7 @@ from paho.mqtt.enums import MessageType, MQTTErrorCode, MQTTProtocolVersion
 
 _READ_BYTES = 64 * 1024
 _PUBACK = bytes([0x40, 2])
+_PACKET_TYPE = 0xF0
 _DUP, _QOS, _RETAIN = 0x08, 0x06, 0x01
 
 
@@ -39,10 +40,15 @@ class Publication:
 
 
 class MqttClient(Client):
-    """MQTT client that passes messages to ``on_publication``, and calls ``on_ping_reply`` when a ping is answered."""
+    """MQTT client that passes messages to ``on_publication``, and calls ``on_ping_reply`` when a ping is answered.
+
+    Attributes:
+        packet_error: error of the last received packet, if it was invalid; else empty. The connection is then closed.
+    """
 
     on_publication: Callable[[Publication], None]
     on_ping_reply: Callable[[], None]
+    packet_error = ""
     _buffer = b""
     _position = 0
 
@@ -71,6 +77,17 @@ class MqttClient(Client):
         start = self._position
         self._position = min(start + bufsize, len(self._buffer))
         return self._buffer[start : self._position]
+
+    def _packet_handle(self) -> MQTTErrorCode:
+        # The bytes of another protocol, such as HTTP, can look like any packet.
+        if self._in_packet["command"] & _PACKET_TYPE != MessageType.CONNACK and not self.is_connected():
+            self.packet_error = "The first packet is no CONNACK"
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        try:
+            return super()._packet_handle()
+        except Exception as error:  # noqa: BLE001  paho raises errors of many types for packets that it cannot parse
+            self.packet_error = repr(error)
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
 
     def _handle_pingresp(self) -> MQTTErrorCode:
         result = super()._handle_pingresp()

@@ -320,6 +320,11 @@ class MqttConnection:
                     f"Another client connected to the broker {self._settings.broker_address} with the client id "
                     f"`{self._settings.client_id}`; give each gateway a `source.clientId` of its own."
                 )
+        elif self._client.packet_error:
+            error = BrokerError(
+                f"The broker {self._settings.broker_address} sent a packet that is not valid MQTT "
+                f"({self._client.packet_error}); check `source.host` and `source.port`."
+            )
         if not self._closed.done():
             self._closed.set_result(error)
 

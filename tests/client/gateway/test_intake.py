@@ -17,7 +17,7 @@ from oi.gateway.metrics import Metrics
 from oi.gateway.routes import Routes, parse_route
 from oi.gateway.sections import Section
 from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
-from oi.gateway.spool import GatewaySpool
+from oi.gateway.spool import MAX_TRANSACTION_BYTES, GatewaySpool
 from oi.gateway.spool_thread import SpoolThread
 
 from tests.client.gateway.running import WAIT_SECONDS
@@ -133,6 +133,29 @@ async def test_messages_that_exceed_the_spool_together_are_stored_in_parts(
     bench.thread.close()
     assert bench.acknowledged == list(range(12))
     assert not bench.intake.is_full
+
+
+async def test_many_received_messages_are_stored_in_several_transactions(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction stores up to 4 MiB, whose log fits into the reserve, unless a single message is larger."""
+    append, seen = bench.spool.append_and_count_dropped, []
+
+    def append_and_record(lines: Any, rejected: Any, marks: bytes) -> int:
+        seen.append(
+            sum(len(each) for own in lines.values() for each in own) + sum(len(each.message) for each in rejected)
+        )
+        return append(lines, rejected, marks)
+
+    monkeypatch.setattr(bench.spool, "append_and_count_dropped", append_and_record)
+    async with run_intake(bench):
+        bench.deliver_message(0, b"x" * 5_000_000)
+        for number in range(1, 31):
+            bench.deliver_message(number, b'{"text":"%s"}' % (b"x" * 200_000))
+        await asyncio.sleep(0)
+    assert bench.acknowledged == list(range(31))
+    assert (seen[0], len(seen)) == (5_000_000, 3)
+    assert max(seen[1:]) <= MAX_TRANSACTION_BYTES
 
 
 async def test_with_drop_oldest_received_messages_never_exceed_the_spool(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """Tests of the spool, the file of messages that wait for the service."""
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
@@ -177,6 +180,70 @@ def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
     spool._database.execute("PRAGMA max_page_count = 1000000")
     spool.append_and_count_dropped({"b": [b"2\n"]}, [], b"")
     assert spool.waiting.messages == 2
+    spool.close()
+
+
+class FullDisk:
+    """Database on a disk that is full while the reserve of the spool occupies it."""
+
+    def __init__(self, database: sqlite3.Connection, folder: Path) -> None:
+        self._database = database
+        self._reserve = folder / "spool.db-reserve"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        """Execute a statement; raise the error of a full disk for a change."""
+        if statement.startswith(("DELETE", "INSERT")) and self._reserve.exists():
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return self._database.execute(statement, *arguments)
+
+
+class FullDiskOnOpen(sqlite3.Connection):
+    """Database that cannot be opened while the reserve of the spool occupies the disk."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(path, **options)
+        self._disk: Any = FullDisk(self, path.parent)
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        """Execute the first statements of the spool as a change."""
+        self._disk.execute("INSERT INTO mark (id, mark) SELECT id, mark FROM mark WHERE FALSE")
+        return super().executescript(script)
+
+
+def raise_disk_full(*_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk, accepted messages are removed with reserved space; nothing is stored until it is reserved again.
+
+    A file that cannot be opened on a full disk uses the reserve, too.
+    """
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"1\n"], "b": [b"2\n"]}, [], b"mark")
+    full_disk: Any = FullDisk(spool._database, tmp_path)
+    spool._database = full_disk
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", raise_disk_full)
+        spool.remove_batch(read_batch(spool, "a"))
+        spool.clear_marks()
+        with pytest.raises(OSError, match="The disk has less than 16 MiB of free space"):
+            spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
+    assert (spool.lookups_with_messages, spool.read_marks()) == (["b"], [])
+    spool._database = full_disk._database
+    spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
+    spool.close()
+    assert (tmp_path / "spool.db-reserve").exists()
+    monkeypatch.setattr(sqlite3, "connect", lambda *_, **options: FullDiskOnOpen(tmp_path / "spool.db", **options))
+    spool = open_spool(tmp_path)
+    assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, False)
     spool.close()
 
 

@@ -75,7 +75,10 @@ class _SpoolMarks:
         return marks
 
     async def clear_marks(self) -> None:
-        await self._spool.run(self._spool.spool.clear_marks)
+        try:
+            await self._spool.run(self._spool.spool.clear_marks)
+        except sqlite3.Error as error:
+            raise OSError(f"Marks of earlier deliveries cannot be deleted from the spool file: {error}.") from None
 
     @property
     def acknowledged_position(self) -> int:

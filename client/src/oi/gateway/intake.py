@@ -12,7 +12,7 @@ from oi.gateway.deliveries import Delivery
 from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
 from oi.gateway.routes import NO_ROUTE, Routes
-from oi.gateway.spool import REFUSED_CONNECTION, Rejected
+from oi.gateway.spool import MAX_TRANSACTION_BYTES, REFUSED_CONNECTION, Rejected
 from oi.gateway.spool_thread import SpoolThread
 
 MAX_PENDING = 5_000
@@ -108,8 +108,9 @@ class Intake:
                 await self._wait_for_more_messages()
                 await self._store_pending_deliveries()
         finally:
-            if self._pending and not self._blocked:
-                await self._store_and_acknowledge_fitting(self._pending)
+            while self._pending and not self._blocked:
+                stored = await self._store_and_acknowledge_fitting(self._pending)
+                self._pending = self._pending[stored:]
 
     async def _wait_for_more_messages(self) -> None:
         """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
@@ -157,6 +158,7 @@ class Intake:
 
         Return their number; 0 if storing failed and must be repeated.
         """
+        received = _select_for_one_transaction(received)
         try:
             await self._make_room(received)
             fitting = self._select_fitting_into_spool(received)
@@ -238,3 +240,13 @@ class Intake:
         if dropped_messages:
             _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped_messages:,}")
             self._metrics.increase_counter("dropped_messages_total", dropped_messages)
+
+
+def _select_for_one_transaction(received: list[_Pending]) -> list[_Pending]:
+    """Return the first of the received messages, as many as one transaction should store; at least one."""
+    size = 0
+    for index, each in enumerate(received):
+        size += len(each.line)
+        if size > MAX_TRANSACTION_BYTES and index:
+            return received[:index]
+    return received

@@ -2,24 +2,32 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
+from oi.disk_reserve import DiskReserve
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
 
 MAX_MARKS = 4_096
 """Number of transactions whose delivery marks are stored; each transaction stores the marks of several deliveries."""
 REJECTED_PART = 4
 """Divisor: rejected messages take at most a fourth of the maximum size of the spool; the oldest are deleted first."""
+MAX_TRANSACTION_BYTES = 4 * 2**20
+"""Size of the messages that one transaction should store at most; larger ones need more disk space than is reserved."""
+RESERVED_BYTES = 16 * 2**20
+"""Disk space with which messages can be deleted although the disk is full: the largest write-ahead log, and more."""
+_LARGE_LOG_BYTES = 10 * 2**20
+"""Size of the write-ahead log that it only reaches if it could not be copied into the file, such as on a full disk."""
 REFUSED_PART = 2
 """Divisor: messages of refused connections may take half of the maximum size of a full spool."""
 REFUSED_CONNECTION = "refused_connection"
 """Reason that is stored with rejected messages of a connection that the service refuses."""
 _REFUSED_DETAIL = "The spool was full, and the service refused all messages of this connection."
 _FREE_PAGES = 2_000
+_Result = TypeVar("_Result")
 
 _SCHEMA = """
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -46,6 +54,10 @@ class SpoolFullError(OSError):
 
 class SpoolInUseError(OSError):
     """Another process uses the spool file."""
+
+
+class DiskFullError(OSError):
+    """The spool file cannot be opened, because the disk is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +137,19 @@ class GatewaySpool:
 
     Raises:
         SpoolInUseError: another process uses the file.
+        DiskFullError: the disk is full, and no space is reserved that can be released.
         OSError: the file cannot be opened.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
-        self._database = _open_spool_database(settings)
+        self._log_path = settings.path.with_name(f"{settings.path.name}-wal")
+        self._reserve = DiskReserve(settings.path.with_name(f"{settings.path.name}-reserve"), RESERVED_BYTES)
+        try:
+            self._database = _open_spool_database(settings)
+        except DiskFullError:
+            self._reserve.release()
+            self._database = _open_spool_database(settings)
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self.deleted_rejected_messages = 0
@@ -169,19 +188,25 @@ class GatewaySpool:
 
         Raises:
             SpoolFullError: the messages do not fit into the file (policy ``stop``).
+            OSError: the disk has no room for the reserve, with which messages are deleted from a full disk.
             sqlite3.Error: the disk is full or fails.
         """
         size = sum(len(line) for each in lines_by_lookup.values() for line in each)
         self._check_has_room_for(size)
-        with self._open_spool_transaction():
+        self._reserve.create_if_missing()
+        if self._log_path.stat().st_size > _LARGE_LOG_BYTES:
+            self._copy_log_into_file()
+
+        def store_messages() -> tuple[int, int]:
             dropped = self._drop_oldest_blocks_and_count_messages(size)
             now = time.time()
             for lookup, own in lines_by_lookup.items():
                 for block in split_into_batches(own):
                     self._insert_block(lookup, block, now)
             self._store_rejected(rejected, now)
-            mark_id = self._store_marks_and_get_id(joined_marks) if joined_marks else self.last_mark_id
-        self.last_mark_id = mark_id
+            return dropped, self._store_marks_and_get_id(joined_marks) if joined_marks else self.last_mark_id
+
+        dropped, self.last_mark_id = self._run_transaction(store_messages, may_use_reserve=False)
         return dropped
 
     def find_next_batch(self, lookup: str, max_bytes: int = MAX_BYTES) -> Batch | None:
@@ -208,12 +233,16 @@ class GatewaySpool:
 
     def remove_batch(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
-        with self._open_spool_transaction():
-            self._replace_batch(batch, [])
+        self._run_transaction(lambda: self._replace_batch(batch, []))
         self._refused.discard(batch.lookup)
-        if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
-            # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
-            self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
+        is_disk_full = not self._reserve.is_present
+        if is_disk_full or self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
+            # The batch is removed, whether or not the disk has room for this.
+            with suppress(sqlite3.OperationalError):
+                # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
+                self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
+                if is_disk_full:
+                    self._copy_log_into_file()
 
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
         """Record whether the service refused the last request of a connection because of the connection itself."""
@@ -232,15 +261,18 @@ class GatewaySpool:
         Returns:
             Number of messages that were stored as rejected.
         """
-        rejected = 0
-        with self._open_spool_transaction():
+
+        def reject_oldest_messages() -> int:
+            rejected = 0
             # Only as many as necessary: a large transaction would stop the intake.
             while self._settings.when_full != DROP_OLDEST and needed_bytes > self.appendable_bytes:
                 lookup = self._find_refused_lookup_above_limit()
                 if lookup is None:
                     break
                 rejected += self._reject_oldest_block_and_count_messages(lookup)
-        return rejected
+            return rejected
+
+        return self._run_transaction(reject_oldest_messages, may_use_reserve=False)
 
     def reject_messages(self, batch: Batch, sendable_lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
         """Store some messages of a batch as rejected; the other messages of the batch stay and can be sent again.
@@ -250,9 +282,12 @@ class GatewaySpool:
             sendable_lines: messages of the batch that can still be sent, as NDJSON lines.
             rejected: all other messages of the batch.
         """
-        with self._open_spool_transaction():
+
+        def replace_messages() -> None:
             self._replace_batch(batch, sendable_lines)
             self._store_rejected(rejected, time.time())
+
+        self._run_transaction(replace_messages)
 
     def read_marks(self) -> list[bytes]:
         """Return the marks that identify the newest deliveries, oldest first."""
@@ -260,11 +295,11 @@ class GatewaySpool:
 
     def clear_marks(self) -> None:
         """Delete all marks of deliveries, because the source has begun a new session."""
-        self._database.execute("DELETE FROM mark")
+        self._run_transaction(lambda: self._database.execute("DELETE FROM mark"))
 
     def forget_marks_up_to(self, mark_id: int) -> None:
         """Delete the marks up to a row id, because their deliveries are not repeated any more."""
-        self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,))
+        self._run_transaction(lambda: self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,)))
 
     def read_subscriptions(self, client_id: str) -> list[str]:
         """Return the filters that :meth:`write_subscriptions` has stored for a client, sorted."""
@@ -275,11 +310,14 @@ class GatewaySpool:
 
     def write_subscriptions(self, client_id: str, filters: Sequence[str]) -> None:
         """Replace the stored filters to which a client of the source is subscribed."""
-        with self._open_spool_transaction():
+
+        def replace_filters() -> None:
             self._database.execute("DELETE FROM subscription WHERE client_id = ?", (client_id,))
             self._database.executemany(
                 "INSERT INTO subscription (client_id, filter) VALUES (?, ?)", ((client_id, each) for each in filters)
             )
+
+        self._run_transaction(replace_filters)
 
     def list_newest_rejected(self, limit: int) -> list[StoredRejection]:
         """Return the newest rejected messages, with the times of their rejection, newest first."""
@@ -288,6 +326,25 @@ class GatewaySpool:
             (limit,),
         )
         return [StoredRejection(row[0], Rejected(*row[1:])) for row in rows]
+
+    def _run_transaction(self, change: Callable[[], _Result], *, may_use_reserve: bool = True) -> _Result:
+        """Run a function as a transaction; if the disk is full, make room and run it once more."""
+        try:
+            with self._open_spool_transaction():
+                return change()
+        except sqlite3.OperationalError as error:
+            if not _is_disk_full(error):
+                raise
+        if may_use_reserve:
+            self._reserve.release()
+        with suppress(sqlite3.OperationalError):
+            self._copy_log_into_file()
+        with self._open_spool_transaction():
+            return change()
+
+    def _copy_log_into_file(self) -> None:
+        """Copy the write-ahead log into the file, and release the disk space of the log."""
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
     def _open_spool_transaction(self) -> Iterator[None]:
@@ -446,5 +503,11 @@ def _open_spool_database(settings: SpoolSettings) -> sqlite3.Connection:
         database.close()
         if "locked" in str(error):
             raise SpoolInUseError(f"The spool {settings.path} is in use by another gateway; stop it.") from None
-        raise OSError(f"The spool {settings.path} cannot be used: {error}") from None
+        kind = DiskFullError if _is_disk_full(error) else OSError
+        raise kind(f"The spool {settings.path} cannot be used: {error}") from None
     return database
+
+
+def _is_disk_full(error: sqlite3.Error) -> bool:
+    # Errors that Python itself raises have no code.
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

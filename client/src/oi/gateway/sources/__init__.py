@@ -44,6 +44,9 @@ class MarkStore(Protocol):
         """Delete the marks of all deliveries.
 
         A source calls this when a new session begins, because messages of old sessions are not repeated.
+
+        Raises:
+            OSError: the marks cannot be deleted, for example because the disk is full.
         """
 
     @property

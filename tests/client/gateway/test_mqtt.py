@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -139,6 +140,36 @@ async def test_a_new_message_with_a_reused_packet_id_is_stored(
         await service.wait_for_messages("press", messages)
     assert len(service.read_messages("press")) == messages
     assert metrics.get_count("repeated_messages_total") == 2 - messages
+
+
+async def test_repetitions_beyond_the_receive_maximum_are_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All messages whose acknowledgements were lost are recognised, also if there are more than `maxInFlight`."""
+    monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
+    topic, is_acknowledged = "many/press/d-1", asyncio.Event()
+
+    async def publish_messages(client: ClientConnection, *, is_repeated: bool) -> None:
+        await client.accept(is_session_present=is_repeated)
+        for number in range(1, 6):
+            client.publish(number, topic, encode_message(value=number), is_repeated=is_repeated)
+        for _ in range(5):
+            await client.read_packet(PUBACK)
+
+    async def repeat_messages(client: ClientConnection) -> None:
+        await publish_messages(client, is_repeated=True)
+        is_acknowledged.set()
+        await client.read_packet(PINGREQ)
+
+    service = FakeService()
+    async with (
+        serve_scripts(partial(publish_messages, is_repeated=False), repeat_messages) as port,
+        open_gateway(build_settings(tmp_path, port, "many", version="3.1.1", maxInFlight=2), service) as metrics,
+    ):
+        await asyncio.wait_for(is_acknowledged.wait(), WAIT_SECONDS)
+        stored = await service.wait_for_messages("press", 5)
+    assert [each["value"] for each in stored] == [1, 2, 3, 4, 5]
+    assert metrics.get_count("repeated_messages_total") == 5
 
 
 async def test_invalid_messages_are_acknowledged_and_stored_separately(shared_broker: Broker, tmp_path: Path) -> None:

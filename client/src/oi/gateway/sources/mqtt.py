@@ -56,12 +56,12 @@ class MqttSource:
         context, settings = self._context, self._settings
         self._check_certificate_not_expired()
         # First store the deliveries of the last connection: the broker repeats those that were not acknowledged.
-        redeliveries = Redeliveries(await context.marks.read_marks(), settings.max_in_flight)
+        redeliveries = Redeliveries(await context.marks.read_marks())
         connection = MqttConnection(settings, context)
         connection.set_redeliveries(redeliveries)
         try:
             if not await connection.open_and_check_for_stored_session():
-                connection.set_redeliveries(Redeliveries((), 1))
+                connection.set_redeliveries(Redeliveries())
                 await context.marks.clear_marks()
             await self._subscribe(connection)
             self._report_connected()

@@ -56,7 +56,7 @@ class MqttConnection:
         self._subscribed: asyncio.Future[list[ReasonCode]] = self._loop.create_future()
         self._unsubscribed: asyncio.Future[list[ReasonCode]] = self._loop.create_future()
         self._closed: asyncio.Future[BrokerError] = self._loop.create_future()
-        self._redeliveries = Redeliveries((), 1)
+        self._redeliveries = Redeliveries()
         self._messages = 0
         self._is_paused = False
         self._acknowledged: list[int] = []

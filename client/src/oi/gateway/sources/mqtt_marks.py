@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable
 
 _MARK = struct.Struct(">H8s")
+_PACKET_IDS = 2**16 - 1
 
 
 def build_delivery_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
@@ -23,13 +24,13 @@ class Redeliveries:
     """Deliveries of earlier connections that the broker can repeat.
 
     Args:
-        marks: marks of the stored deliveries, oldest first; each element may contain several marks.
-        max_deliveries: maximum number of unacknowledged deliveries. Older deliveries are forgotten, because the broker
-            cannot repeat them and may use their packet ids for other messages.
+        marks: marks of the stored deliveries, oldest first; each element may contain several marks. The newest mark of
+            a packet id is used, because the broker uses an id again only after the acknowledgement.
     """
 
-    def __init__(self, marks: Iterable[bytes], max_deliveries: int) -> None:
-        together = b"".join(marks)[-max_deliveries * _MARK.size :]
+    def __init__(self, marks: Iterable[bytes] = ()) -> None:
+        # Brokers can exceed the Receive Maximum, but not the number of packet ids.
+        together = b"".join(marks)[-_PACKET_IDS * _MARK.size :]
         self._known = dict(_MARK.iter_unpack(together))
 
     def remove_if_known(self, mark: bytes) -> bool:

@@ -1,5 +1,6 @@
 """Tests of the spool file, which stores messages until the service accepts them."""
 
+import sqlite3
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -197,3 +198,17 @@ def test_messages_stay_in_the_file_until_a_reply_confirms_all_of_them(tmp_path: 
         with pytest.raises(ApiError, match="does not confirm 2 messages"):
             spool.flush()
         assert len(spool) == 2
+
+
+def test_a_full_disk_is_reported_as_such(tmp_path: Path) -> None:
+    """If the disk is full, the error says so, and the spool can be used again when there is room."""
+    spool = SpoolFile(tmp_path / "spool.db")
+    spool.append_lines("press", [b"1\n"])
+    spool._database.execute("PRAGMA max_page_count = 1")
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            spool.append_lines("press", [b"x" * 100_000])
+    spool._database.execute("PRAGMA max_page_count = 1000000")
+    spool.append_lines("press", [b"2\n"])
+    assert len(spool) == 2
+    spool.close()

@@ -164,10 +164,12 @@ class SpoolFile:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                # After some errors, such as a full disk, SQLite has already rolled the transaction back.
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
 
 
 def _iterate_lines_and_collect_ids(rows: Iterable[tuple[int, bytes]], collected_ids: list[int]) -> Iterator[bytes]:

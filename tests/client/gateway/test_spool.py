@@ -202,6 +202,18 @@ class FullDisk:
         return self._database.execute(statement, *arguments)
 
 
+class DiskFilledByLog(FullDisk):
+    """Database on a disk that is full until the log of the spool is copied with the space of the reserve."""
+
+    is_log_copied = False
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        """Execute a statement; raise the error of a full disk for a change before the log is copied."""
+        if "wal_checkpoint" in statement and not self._reserve.exists():
+            self.is_log_copied = True
+        return (self._database if self.is_log_copied else super()).execute(statement, *arguments)
+
+
 class FullDiskOnOpen(sqlite3.Connection):
     """Database that cannot be opened while the reserve of the spool occupies the disk."""
 
@@ -244,6 +256,17 @@ def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypa
     monkeypatch.setattr(sqlite3, "connect", lambda *_, **options: FullDiskOnOpen(tmp_path / "spool.db", **options))
     spool = open_spool(tmp_path)
     assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, False)
+    spool.close()
+
+
+def test_a_disk_that_is_full_of_removed_messages_stores_new_ones(tmp_path: Path) -> None:
+    """If the disk is full, but only of the log and of removed messages, new messages are stored after its reserve."""
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"1\n"]}, [], b"")
+    disk: Any = DiskFilledByLog(spool._database, tmp_path)
+    spool._database = disk
+    spool.append_and_count_dropped({"a": [b"2\n"]}, [], b"")
+    assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, True)
     spool.close()
 
 

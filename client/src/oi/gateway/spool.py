@@ -193,9 +193,9 @@ class GatewaySpool:
         """
         size = sum(len(line) for each in lines_by_lookup.values() for line in each)
         self._check_has_room_for(size)
-        self._reserve.create_if_missing()
         if self._log_path.stat().st_size > _LARGE_LOG_BYTES:
-            self._copy_log_into_file()
+            self._free_disk_space()
+        self._reserve.create_if_missing()
 
         def store_messages() -> tuple[int, int]:
             dropped = self._drop_oldest_blocks_and_count_messages(size)
@@ -235,14 +235,10 @@ class GatewaySpool:
         """Delete the messages of a batch that the service has accepted."""
         self._run_transaction(lambda: self._replace_batch(batch, []))
         self._refused.discard(batch.lookup)
-        is_disk_full = not self._reserve.is_present
-        if is_disk_full or self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
-            # The batch is removed, whether or not the disk has room for this.
-            with suppress(sqlite3.OperationalError):
-                # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
-                self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
-                if is_disk_full:
-                    self._copy_log_into_file()
+        if not self._reserve.is_present:
+            self._free_disk_space()
+        elif self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
+            self._shrink_file()
 
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
         """Record whether the service refused the last request of a connection because of the connection itself."""
@@ -335,16 +331,29 @@ class GatewaySpool:
         except sqlite3.OperationalError as error:
             if not _is_disk_full(error):
                 raise
-        if may_use_reserve:
-            self._reserve.release()
-        with suppress(sqlite3.OperationalError):
-            self._copy_log_into_file()
+        self._free_disk_space()
+        if not may_use_reserve:
+            self._reserve.create_if_missing()
         with self._open_spool_transaction():
             return change()
 
+    def _free_disk_space(self) -> None:
+        """Release the reserve, the disk space of the write-ahead log, and that of removed messages."""
+        self._reserve.release()
+        # Before the file shrinks, too, because that needs space in the log.
+        self._copy_log_into_file()
+        self._shrink_file()
+        self._copy_log_into_file()
+
     def _copy_log_into_file(self) -> None:
-        """Copy the write-ahead log into the file, and release the disk space of the log."""
-        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with suppress(sqlite3.OperationalError):
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _shrink_file(self) -> None:
+        # On a full disk, a later call does this.
+        with suppress(sqlite3.OperationalError):
+            # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
+            self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
     @contextmanager
     def _open_spool_transaction(self) -> Iterator[None]:

@@ -211,7 +211,9 @@ class DiskFilledByLog(FullDisk):
         """Execute a statement; raise the error of a full disk for a change before the log is copied."""
         if "wal_checkpoint" in statement and not self._reserve.exists():
             self.is_log_copied = True
-        return (self._database if self.is_log_copied else super()).execute(statement, *arguments)
+        if self.is_log_copied:
+            return self._database.execute(statement, *arguments)
+        return super().execute(statement, *arguments)
 
 
 class FullDiskOnOpen(sqlite3.Connection):

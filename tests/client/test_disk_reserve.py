@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,29 @@ def test_a_reserve_occupies_disk_space_until_it_is_released(tmp_path: Path) -> N
         assert not path.exists()
 
 
-def test_a_reserve_without_room_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_reserve_without_room_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """If the disk has too little space for a reserve, the error says so and the space stays free."""
-
-    def raise_disk_full(*_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", raise_disk_full)
-    with pytest.raises(OSError, match="The disk has less than 1 MiB of free space") as raised:
+    monkeypatch.setattr(os, "posix_fallocate", build_failing_allocation(code))
+    with pytest.raises(OSError, match=f"1 MiB of disk space cannot be reserved in .*: {os.strerror(code)}"):
         DiskReserve(tmp_path / "reserve", SIZE).create_if_missing()
-    assert (raised.value.errno, list(tmp_path.iterdir())) == (errno.ENOSPC, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_allocation_gets_a_written_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the file system cannot allocate space, the reserve is written."""
+    monkeypatch.setattr(os, "posix_fallocate", build_failing_allocation(errno.EOPNOTSUPP))
+    reserve = DiskReserve(tmp_path / "reserve", SIZE)
+    reserve.create_if_missing()
+    assert reserve.is_present
+
+
+def build_failing_allocation(code: int) -> Callable[..., None]:
+    """Return a function that fails with an error number of the operating system."""
+
+    def fail(*_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail

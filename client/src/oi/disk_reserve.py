@@ -1,5 +1,6 @@
 """File that reserves disk space, so that a spool can delete messages although the disk is full."""
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -28,19 +29,28 @@ class DiskReserve:
         """Reserve the space again if it was released.
 
         Raises:
-            OSError: the disk has too little free space.
+            OSError: the disk has too little free space, or the file cannot be created.
         """
         if self.is_present:
             return
         try:
-            with self._path.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, self._size)
+            self._create()
         except OSError as error:
             self.release()
             raise OSError(
-                error.errno, f"The disk has less than {self._size // 2**20} MiB of free space at {self._path.parent}."
+                f"{self._size // 2**20} MiB of disk space cannot be reserved in {self._path.parent}: {error.strerror}."
             ) from None
 
     def release(self) -> None:
         """Release the space for other files."""
         self._path.unlink(missing_ok=True)
+
+    def _create(self) -> None:
+        with self._path.open("wb") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, self._size)
+            except OSError as error:
+                # Some network file systems cannot allocate space without a write.
+                if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+                    raise
+                file.write(bytes(self._size))

@@ -248,7 +248,7 @@ def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypa
         patch.setattr(os, "posix_fallocate", raise_disk_full)
         spool.remove_batch(read_batch(spool, "a"))
         spool.clear_marks()
-        with pytest.raises(OSError, match="The disk has less than 16 MiB of free space"):
+        with pytest.raises(OSError, match="16 MiB of disk space cannot be reserved"):
             spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
     assert (spool.lookups_with_messages, spool.read_marks()) == (["b"], [])
     spool._database = full_disk._database

@@ -174,7 +174,7 @@ class GatewaySpool:
         return limit if self._settings.when_full == DROP_OLDEST else limit - self.waiting.bytes
 
     def append_and_count_dropped(
-        self, lines_by_lookup: Mapping[str, Sequence[bytes]], rejected: Iterable[Rejected], joined_marks: bytes
+        self, lines_by_lookup: Mapping[str, Sequence[bytes]], rejected: Sequence[Rejected], joined_marks: bytes
     ) -> int:
         """Store messages in one transaction; when this method returns, all are on disk.
 

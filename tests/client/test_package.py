@@ -64,6 +64,13 @@ def test_the_client_has_time_zones_on_windows() -> None:
     assert not zones.marker.evaluate({"sys_platform": "linux"})
 
 
+@pytest.mark.parametrize("extra", ["arrow", "pandas", "polars"])
+def test_each_extra_for_tables_contains_arrow(extra: str) -> None:
+    """Each extra for tables contains pyarrow, because results become data frames by way of Arrow tables."""
+    names = {Requirement(each).name for each in PROJECT["optional-dependencies"][extra]}
+    assert "pyarrow" in names
+
+
 def test_the_client_imports_only_declared_packages() -> None:
     """No module of the client imports the service or a package that is not declared."""
     extras = {Requirement(each).name.lower() for group in PROJECT["optional-dependencies"].values() for each in group}

@@ -88,7 +88,7 @@ class QueryResult:
         return build_arrow_table(self.columns, self.rows)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Convert the rows to a pandas data frame; requires the extras ``arrow`` and ``pandas``.
+        """Convert the rows to a pandas data frame; requires the extra ``pandas``.
 
         Columns of integers with nulls have the types ``Int64`` and ``Int32`` of pandas, because the usual conversion to
         floating-point numbers changes integers beyond 2^53. A missing value is ``pandas.NA``.
@@ -106,7 +106,7 @@ class QueryResult:
         return table.to_pandas(types_mapper=nullable.get).astype(complete)
 
     def to_polars(self) -> "pl.DataFrame":
-        """Convert the rows to a Polars data frame; requires the extras ``arrow`` and ``polars``."""
+        """Convert the rows to a Polars data frame; requires the extra ``polars``."""
         import polars  # noqa: ICN001, PLC0415  optional
 
         frame = polars.from_arrow(self.to_arrow())

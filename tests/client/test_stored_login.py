@@ -24,6 +24,21 @@ def test_only_the_user_can_read_the_stored_login() -> None:
     assert require_login() == Login("https://plant.example", key="oik_1")
 
 
+def test_a_login_during_another_login_fails_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two logins at once both succeed; the one that ends last is stored, and no other file remains."""
+    replace = Path.replace
+
+    def log_in_before_replacing(draft: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        store_login_and_describe_place("https://plant.example", "oik_2")
+        return draft.replace(target)
+
+    monkeypatch.setattr(Path, "replace", log_in_before_replacing)
+    store_login_and_describe_place("https://plant.example", "oik_1")
+    assert require_login() == Login("https://plant.example", key="oik_1")
+    assert list(get_login_path().parent.iterdir()) == [get_login_path()]
+
+
 def test_the_keyring_contains_only_the_key_of_the_last_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """A login at another address removes the key of the earlier login from the keyring, and a logout its own."""
     entries: dict[tuple[str, ...], str] = {}

@@ -12,6 +12,7 @@ from click import UsageError
 
 from oi.addresses import check_address_protects_credentials
 from oi.credentials import check_credential_characters
+from oi.drafts import create_draft_file
 
 _SERVICE = "oi"
 _PRIVATE = 0o600
@@ -166,10 +167,9 @@ def _delete_secret_from_keyring(url: str) -> None:
 def _write_login_file(content: Mapping[str, Any]) -> None:
     path = get_login_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.new")
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with create_draft_file(path, _PRIVATE) as draft:
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)

@@ -21,7 +21,8 @@ _WORDS = (
     (r"\ba(close|read|iter_bytes)\b", r"\1"),
     (r"\bAsync([A-Z])", r"\1"),
     (r"\boi\._async\b", "oi._sync"),
-    (r"\bwebsockets\.asyncio\.", "websockets.sync."),
+    # The function `connect` without asyncio is no class, so that no method of it can be replaced.
+    (r"\bwebsockets\.asyncio\.client import connect\b", "websockets.sync.client import reconnect as connect"),
 )
 
 

@@ -1,14 +1,15 @@
 """Tests of the client's live stream when connections are lost."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from oi import ApiError, AsyncWorkspace, SignInError, UnreachableError
+from oi import ApiError, AsyncWorkspace, SignInError, UnreachableError, Workspace
 from oi._async import stream as module
 from oi._async.transport import AsyncTransport
 from oi.credentials import Token
@@ -86,7 +87,7 @@ async def read_messages(
     async def skip_wait(seconds: float) -> None:
         service.pauses.append(seconds)
 
-    monkeypatch.setattr(module, "connect", service.connect)
+    monkeypatch.setattr(module, "ConnectWithoutRedirects", service.connect)
     monkeypatch.setattr(module, "sleep", skip_wait)
 
     async def issue_token(transport: AsyncTransport, *, renew: bool = False) -> str:
@@ -228,6 +229,37 @@ async def test_a_socks_proxy_without_its_package_ends_the_stream(monkeypatch: py
     with pytest.raises(UnreachableError, match=r"oi-client\[socks\]"):
         await read_messages(service, 1, monkeypatch)
     assert len(service.connections) == 1
+
+
+async def read_with_asyncio(url: str) -> None:
+    """Read the first message of a stream with the asyncio client."""
+    async with AsyncWorkspace(url, token="t") as workspace:
+        await anext(workspace.stream(connection="rig"))
+
+
+async def read_without_asyncio(url: str) -> None:
+    """Read the first message of a stream with the client without asyncio."""
+    with Workspace(url, token="t") as workspace:
+        await asyncio.to_thread(next, workspace.stream(connection="rig"))
+
+
+@pytest.mark.parametrize("read_first_message", [read_with_asyncio, read_without_asyncio])
+async def test_the_stream_follows_no_redirect(read_first_message: Callable[[str], Awaitable[None]]) -> None:
+    """A redirect of the stream ends it with both addresses, but no query, and no request goes to the target."""
+    requests = []
+
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append((await reader.readuntil(b"\r\n\r\n")).split()[1].decode())
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: /other?sig=secret\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(redirect, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(ApiError) as failed:
+            await read_first_message(url)
+    source = url.replace("http", "ws")
+    assert str(failed.value) == f"{source}/oi-api/live-stream redirects to /other; use the address of the service."
+    assert (failed.value.status, requests) == (302, ["/oi-api/live-stream?connection=rig"])
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:

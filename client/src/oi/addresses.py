@@ -1,6 +1,6 @@
 """Rules for the addresses of services."""
 
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 _THIS_COMPUTER = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -41,6 +41,36 @@ def find_proxy_url(url: str) -> str | None:
     if not proxy or not can_use_proxy(url) or proxy_bypass(parts.netloc):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def format_url_without_secrets(url: str) -> str:
+    """Return scheme, host and path of a URL; "another address" if it is malformed or has none of them.
+
+    The rest is omitted, because it may contain secrets such as the signature of a link.
+
+    Example:
+        >>> format_url_without_secrets("https://user:secret@plant.example:8443/a?sig=secret#secret")
+        'https://plant.example:8443/a'
+    """
+    unnamed = "another address"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return unnamed
+    host = parts.netloc.rpartition("@")[2]
+    return (url.isprintable() and urlunsplit((parts.scheme, host, parts.path, "", ""))) or unnamed
+
+
+def describe_redirect(url: str, location: str) -> str:
+    """Return the error message for a redirect, which the client does not follow.
+
+    Args:
+        url: address of the request.
+        location: value of the header ``Location``; empty if it is missing.
+    """
+    source, target = format_url_without_secrets(url), format_url_without_secrets(location)
+    return f"{source} redirects to {target}; use the address of the service."
 
 
 def check_address_protects_credentials(url: str) -> None:

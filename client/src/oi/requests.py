@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from oi.addresses import describe_redirect, format_url_without_secrets
 from oi.errors import ApiError, InvalidRequestError, NotFoundError, UnreachableError, build_api_error
 
 MAX_ATTEMPTS = 5
@@ -84,7 +85,7 @@ class _SignedLink(httpx.URL):
     """Signed link whose text has no query, because the HTTP library writes the text of each URL to its log."""
 
     def __str__(self) -> str:
-        return _format_url_without_secrets(self)
+        return format_url_without_secrets(super().__str__())
 
 
 def build_signature_property(meaning: str | None, statement: str | None) -> dict[str, Any]:
@@ -190,14 +191,8 @@ def find_error(response: httpx.Response) -> ApiError | None:
     """Return the exception for an HTTP error reply; None if the reply reports success."""
     if response.status_code < _REDIRECTS:
         return None
-    if response.status_code < _ERRORS:
-        # A redirect is not followed: the credential must not be sent to another address.
-        source, target = (
-            _format_url_without_secrets(url) for url in (response.url, response.headers.get("location", ""))
-        )
-        return build_api_error(
-            response.status_code, {}, fallback_detail=f"{source} redirects to {target}; use the address of the service."
-        )
+    if is_redirect(response.status_code):
+        return build_redirect_error(response.status_code, str(response.url), response.headers.get("location", ""))
     problem: Any = {}
     if "json" in response.headers.get("content-type", ""):
         try:
@@ -213,6 +208,22 @@ def find_error(response: httpx.Response) -> ApiError | None:
     )
 
 
+def is_redirect(status: int) -> bool:
+    """Return whether an HTTP status is that of a redirect."""
+    return _REDIRECTS <= status < _ERRORS
+
+
+def build_redirect_error(status: int, url: str, location: str) -> ApiError:
+    """Build the error for a redirect, which is not followed: no other address must get the credential.
+
+    Args:
+        status: HTTP status of the reply.
+        url: address of the request.
+        location: value of the header ``Location``; empty if it is missing.
+    """
+    return build_api_error(status, {}, fallback_detail=describe_redirect(url, location))
+
+
 def parse_json_reply(response: httpx.Response) -> Any:
     """Return the JSON value of a reply.
 
@@ -222,10 +233,19 @@ def parse_json_reply(response: httpx.Response) -> Any:
     try:
         return response.json()
     except (ValueError, RecursionError):
-        detail = (
-            f"{_format_url_without_secrets(response.url)} did not reply with JSON. Is it the address of a workspace?"
-        )
-        raise ApiError(response.status_code, "", detail) from None
+        raise _build_foreign_reply_error(response, "JSON") from None
+
+
+def _build_foreign_reply_error(response: httpx.Response, expected: str) -> ApiError:
+    """Build the error for a successful reply of another server, such as a proxy.
+
+    Args:
+        response: the reply.
+        expected: name of the content with which the service replies.
+    """
+    url = format_url_without_secrets(str(response.url))
+    detail = f"{url} did not reply with {expected}. Is it the address of a workspace?"
+    return ApiError(response.status_code, "", detail)
 
 
 def require_no_ignored_parameters(response: httpx.Response) -> None:
@@ -263,17 +283,6 @@ def require_messages_accepted(response: httpx.Response, message_count: int) -> N
             "Is another server answering?"
         )
         raise ApiError(response.status_code, "", detail)
-
-
-def _format_url_without_secrets(url: httpx.URL | str) -> str:
-    """Return scheme, host and path of a URL.
-
-    The rest is omitted, because it may contain secrets such as the signature of a link.
-    """
-    try:
-        return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None)) or "another address"
-    except (httpx.InvalidURL, ValueError):
-        return "another address"
 
 
 def find_retry_delay_seconds(error: ApiError, attempts_so_far: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:

@@ -37,6 +37,7 @@ class GrowingChain:
         failures: status and ``Retry-After`` of the next replies; the status 0 cuts the body of a reply.
         tokens: tokens of the requests.
         ended: tokens that the service rejects.
+        redirect: address to which all requests are redirected; empty for none.
     """
 
     def __init__(self, count: int) -> None:
@@ -44,13 +45,15 @@ class GrowingChain:
         self.growth = 0
         self.missing = set[int]()
         self.page = PAGE
-        self.address = ""
+        self.address = self.redirect = ""
         self.failures: list[tuple[int, str]] = []
         self.tokens: list[str] = []
         self.ended = set[str]()
 
     def reply(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers and the body of a reply."""
+        if self.redirect:
+            return 302, {"Location": self.redirect}, b""
         if self.failures:
             status, retry_after = self.failures.pop(0)
             headers = {"Retry-After": retry_after} if retry_after else {}
@@ -237,6 +240,16 @@ def test_a_download_uses_the_http_proxy_of_the_environment(
             "https://plant.example", lambda _: "jwt", "AccessControl", "", tmp_path / "export.json"
         )
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (3, False, [])
+
+
+def test_the_download_follows_no_redirect(chain: GrowingChain, tmp_path: Path, pauses: list[float]) -> None:
+    """A redirect ends the download with both addresses, but no query, and no request goes to the target."""
+    chain.redirect = "/other?sig=secret"
+    with pytest.raises(FetchError) as failed:
+        fetch_sequences(chain, tmp_path / "export.json")
+    source = f"{chain.address}/oi-api/provenance/checkpoint"
+    assert str(failed.value) == f"{source} redirects to /other; use the address of the service."
+    assert (failed.value.exit_status, len(chain.tokens), pauses) == (1, 1, [])
 
 
 def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:

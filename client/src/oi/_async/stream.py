@@ -23,7 +23,7 @@ from oi.errors import (
     build_api_error,
 )
 from oi.instants import format_instant
-from oi.requests import build_proxy_error, is_service_unreachable
+from oi.requests import build_proxy_error, build_redirect_error, is_redirect, is_service_unreachable
 from oi.stream_position import StreamPosition
 
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 30.0
@@ -66,7 +66,7 @@ async def stream_messages(
         try:
             # A rejected token may have been revoked, or the service has new signing keys.
             headers = {"Authorization": f"Bearer {await transport.get_token(renew=must_renew)}"}
-            async with connect(url, additional_headers=headers, proxy=proxy) as socket:
+            async with ConnectWithoutRedirects(url, additional_headers=headers, proxy=proxy) as socket:
                 pause, must_renew = _MIN_PAUSE, False
                 position.record_connection_opened()
                 async for text in socket:
@@ -75,7 +75,7 @@ async def stream_messages(
                         failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
-            error = _build_handshake_error(refused)
+            error = _build_handshake_error(refused, url)
             must_renew = isinstance(error, SignInError) and transport.can_renew_token and not must_renew
             if not must_renew:
                 _raise_unless_temporary(error, pause)
@@ -91,6 +91,14 @@ async def stream_messages(
             _raise_unless_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
         await sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
+
+
+class ConnectWithoutRedirects(connect):
+    """Opens a connection of the live stream; it follows no redirect, as the other requests of the client."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Return the error of a handshake that was answered with a redirect."""
+        return exc
 
 
 class _StreamFailures:
@@ -149,8 +157,10 @@ def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
         raise error from None
 
 
-def _build_handshake_error(refused: InvalidStatus) -> ApiError:
+def _build_handshake_error(refused: InvalidStatus, url: str) -> ApiError:
     response = refused.response
+    if is_redirect(response.status_code):
+        return build_redirect_error(response.status_code, url, response.headers.get("Location", ""))
     return build_api_error(response.status_code, _parse_problem_document_or_empty(response.body))
 
 

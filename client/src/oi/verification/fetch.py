@@ -24,7 +24,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final, NamedTuple
 
-from oi.addresses import check_address_protects_credentials, find_proxy_url
+from oi.addresses import check_address_protects_credentials, describe_redirect, find_proxy_url
 from oi.control_characters import escape_controls
 from oi.counts import format_count
 from oi.drafts import create_draft_file
@@ -458,14 +458,15 @@ def _send_once(address: str, token: str) -> _Reply:
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
     try:
-        # The token must not be sent to the destination of a redirect.
-        request = urllib.request.Request(address)  # noqa: S310  checked by the caller
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
+        request = urllib.request.Request(  # noqa: S310  checked by the caller
+            address, headers={"Authorization": f"Bearer {token}"}
+        )
         with _get_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
             return _Reply(body, reply.headers.get("x-provenance-has-more", ""))
     except urllib.error.HTTPError as error:
-        raise _build_fetch_error(error) from None
+        with error:
+            raise _build_fetch_error(error) from None
     except (OSError, http.client.IncompleteRead) as error:
         reason = f"cannot reach the service: {error}"
         if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
@@ -492,7 +493,16 @@ def _get_opener(address: str) -> urllib.request.OpenerDirector:
 @cache
 def _build_opener(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
     # Each new opener would load the certificates of all trusted authorities, which takes longer than a request.
-    return urllib.request.build_opener(urllib.request.ProxyHandler({} if proxy is None else {scheme: proxy}))
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({} if proxy is None else {scheme: proxy}), _RedirectRejection()
+    )
+
+
+class _RedirectRejection(urllib.request.HTTPRedirectHandler):
+    """Treats redirects as error replies, because only the address of the service is trusted."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return None, so that no request is sent to the new address."""
 
 
 def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
@@ -500,6 +510,8 @@ def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
 
     A reply 502, 503 or 504 without an error code is from a proxy, so the service counts as unreachable.
     """
+    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
+        return FetchError(describe_redirect(error.url, error.headers.get("Location", "")), error.code)
     problem = _read_problem_document_or_empty(error)
     detail = problem.get("detail")
     shown = f": {detail}" if isinstance(detail, str) and detail.isprintable() else ""

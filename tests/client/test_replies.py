@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from oi import ApiError, Workspace
+from oi._sync.downloads import Download
 
 URL = "http://service.example"
 START, END = "2026-01-05T08:00:00Z", "2026-01-05T09:00:00Z"
@@ -32,10 +33,38 @@ CALLS: dict[str, Callable[[Workspace], Any]] = {
 }
 
 
+CALLS_WITHOUT_JSON: dict[str, tuple[Callable[[Workspace], Any], str]] = {
+    "documents.delete": (lambda workspace: workspace.documents("s", "d", "t").delete("1"), "204 No Content"),
+    "queries.delete": (lambda workspace: workspace.queries.delete("q"), "204 No Content"),
+    "team.delete": (lambda workspace: workspace.team.delete("ada"), "204 No Content"),
+    "webhooks.delete": (lambda workspace: workspace.webhooks.delete("1"), "204 No Content"),
+    "download.cancel": (
+        lambda workspace: Download(workspace._transport, {"downloadId": "1"}).cancel(),
+        "204 No Content",
+    ),
+    "export_document": (lambda workspace: workspace.export_document(), "YAML"),
+    "audit.export": (lambda workspace: workspace.audit.export(), "audit records"),
+}
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_reply_that_is_not_json_is_explained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each call, a successful reply that is not JSON raises an exception of the client."""
-    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(lambda _: httpx.Response(200, text="<html>")))
-    monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
+    reply_with_page(monkeypatch)
     with Workspace(URL, token="t") as workspace, pytest.raises(ApiError, match="did not reply with JSON"):
         CALLS[name](workspace)
+
+
+@pytest.mark.parametrize("name", CALLS_WITHOUT_JSON)
+def test_a_page_of_a_proxy_is_no_deletion_and_no_export(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each deletion and each export, a successful reply of another server raises an exception of the client."""
+    reply_with_page(monkeypatch)
+    call, expected = CALLS_WITHOUT_JSON[name]
+    with Workspace(URL, token="t") as workspace, pytest.raises(ApiError, match=f"did not reply with {expected}"):
+        call(workspace)
+
+
+def reply_with_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reply to each request of the client with a page, as a proxy does."""
+    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(lambda _: httpx.Response(200, text="<html>")))
+    monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)

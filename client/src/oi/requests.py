@@ -236,6 +236,39 @@ def parse_json_reply(response: httpx.Response) -> Any:
         raise _build_foreign_reply_error(response, "JSON") from None
 
 
+def require_no_content(response: httpx.Response) -> None:
+    """Check that the service has confirmed a deletion, with a reply 204.
+
+    Raises:
+        ApiError: another server replied, such as a proxy.
+    """
+    if response.status_code != httpx.codes.NO_CONTENT:
+        raise _build_foreign_reply_error(response, "204 No Content")
+
+
+def get_yaml_reply(response: httpx.Response) -> str:
+    """Return the YAML text of a reply.
+
+    Raises:
+        ApiError: the reply is not YAML, most often because the address belongs to another server.
+    """
+    if not response.headers.get("content-type", "").startswith("application/yaml"):
+        raise _build_foreign_reply_error(response, "YAML")
+    return response.text
+
+
+def get_audit_header(response: httpx.Response, name: str) -> str:
+    """Return a header that each reply with audit records has.
+
+    Raises:
+        ApiError: the header is missing, most often because the address belongs to another server.
+    """
+    value = response.headers.get(name)
+    if value is None:
+        raise _build_foreign_reply_error(response, "audit records")
+    return str(value)
+
+
 def _build_foreign_reply_error(response: httpx.Response, expected: str) -> ApiError:
     """Build the error for a successful reply of another server, such as a proxy.
 

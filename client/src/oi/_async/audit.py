@@ -9,7 +9,7 @@ import httpx
 
 from oi._async.transport import AsyncTransport
 from oi.instants import format_instant
-from oi.requests import parse_json_reply, require_no_ignored_parameters
+from oi.requests import get_audit_header, parse_json_reply, require_no_ignored_parameters
 
 if TYPE_CHECKING:
     from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, ListedSignature, Verdict
@@ -44,8 +44,8 @@ class AuditPage:
         require_no_ignored_parameters(response)
         return cls(
             records=parse_json_reply(response),
-            has_more=response.headers["x-provenance-has-more"] == "true",
-            target=response.headers["x-provenance-target"],
+            has_more=get_audit_header(response, "x-provenance-has-more") == "true",
+            target=get_audit_header(response, "x-provenance-target"),
             damaged=_list_damaged_record_ids(response),
         )
 
@@ -195,7 +195,7 @@ class AsyncAudit:
         require_no_ignored_parameters(response)
         return AuditExport(
             content=response.content,
-            has_more=response.headers["x-provenance-has-more"] == "true",
+            has_more=get_audit_header(response, "x-provenance-has-more") == "true",
             damaged=_list_damaged_record_ids(response),
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
-from oi.requests import build_if_match_header, parse_json_reply
+from oi.requests import build_if_match_header, parse_json_reply, require_no_content
 
 if TYPE_CHECKING:
     from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
@@ -85,7 +85,9 @@ class AsyncItems:
         Raises:
             ConflictError: other items refer to the item.
         """
-        await self._transport.request("DELETE", self._build_item_path(key), headers=build_if_match_header(etag))
+        require_no_content(
+            await self._transport.request("DELETE", self._build_item_path(key), headers=build_if_match_header(etag))
+        )
 
     def _build_item_path(self, key: str) -> str:
         return f"{self._route}/{quote(key, safe='')}"

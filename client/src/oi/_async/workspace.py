@@ -14,7 +14,7 @@ from oi._async.queries import AsyncQueries
 from oi._async.stream import stream_messages
 from oi._async.telemetry import AsyncTelemetry
 from oi._async.transport import AsyncTransport
-from oi.requests import parse_json_reply
+from oi.requests import get_yaml_reply, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class AsyncWorkspace:
     async def export_document(self) -> str:
         """Return the definition of the whole workspace as a YAML document."""
         response = await self._transport.request("GET", _DOCUMENT, headers={"Accept": "application/yaml"})
-        return response.text
+        return get_yaml_reply(response)
 
     async def plan_document(self, document: str) -> "WorkspacePlan":
         """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""

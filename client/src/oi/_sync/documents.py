@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from oi._sync.transport import Transport
 from oi.partition_keys import PartitionKey, build_partition_query_parameters
-from oi.requests import build_if_match_header, parse_json_reply
+from oi.requests import build_if_match_header, parse_json_reply, require_no_content
 
 
 class Documents:
@@ -95,12 +95,13 @@ class Documents:
         Raises:
             PreconditionFailedError: the stored document no longer has this ETag, because it was changed.
         """
-        self._transport.request(
+        response = self._transport.request(
             "DELETE",
             self._build_document_path(document_id),
             params=build_partition_query_parameters(partition_key),
             headers=build_if_match_header(etag),
         )
+        require_no_content(response)
 
     def _build_document_path(self, document_id: str) -> str:
         return f"{self._route}/{quote(document_id, safe='')}"

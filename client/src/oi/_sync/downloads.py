@@ -13,7 +13,7 @@ from oi._sync.waiting import sleep
 from oi.drafts import create_draft_file
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
-from oi.requests import parse_json_reply
+from oi.requests import parse_json_reply, require_no_content
 
 if TYPE_CHECKING:
     from oi.models import Download as DownloadJob
@@ -107,7 +107,7 @@ class Download:
 
     def cancel(self) -> None:
         """Cancel the download job."""
-        self._transport.request("DELETE", f"{_ROUTE}/{self.job['downloadId']}")
+        require_no_content(self._transport.request("DELETE", f"{_ROUTE}/{self.job['downloadId']}"))
 
     def save(self, folder: Path | str) -> list[Path]:
         """Wait until the download job has completed, and save its files; return the paths of the saved files.

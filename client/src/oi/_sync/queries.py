@@ -9,7 +9,7 @@ from oi._sync.transport import Transport
 from oi.errors import NotFoundError
 from oi.instants import format_instant, format_iso_duration
 from oi.json_text import encode_json
-from oi.requests import build_if_match_header, build_signature_property, parse_json_reply
+from oi.requests import build_if_match_header, build_signature_property, parse_json_reply, require_no_content
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Queries:
     def delete(self, lookup: str, *, etag: str | None = None) -> None:
         """Delete a warm query. With an ETag, delete it only if its definition still has this ETag."""
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        self._transport.request("DELETE", route, headers=build_if_match_header(etag))
+        require_no_content(self._transport.request("DELETE", route, headers=build_if_match_header(etag)))
 
     def run_kql(
         self,

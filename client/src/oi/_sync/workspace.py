@@ -14,7 +14,7 @@ from oi._sync.queries import Queries
 from oi._sync.stream import stream_messages
 from oi._sync.telemetry import Telemetry
 from oi._sync.transport import Transport
-from oi.requests import parse_json_reply
+from oi.requests import get_yaml_reply, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Workspace:
     def export_document(self) -> str:
         """Return the definition of the whole workspace as a YAML document."""
         response = self._transport.request("GET", _DOCUMENT, headers={"Accept": "application/yaml"})
-        return response.text
+        return get_yaml_reply(response)
 
     def plan_document(self, document: str) -> "WorkspacePlan":
         """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""

@@ -67,9 +67,8 @@ class Service:
             status, code = self.refusal
             problem = {"code": code, "detail": "Reason.", "allowed": ["approval", "review"]}
             return httpx.Response(status, json=problem)
-        if request.method == "DELETE":
-            return httpx.Response(204)
-        return httpx.Response(200, json={"RecordID": "000000000008"})
+        is_deletion = request.method == "DELETE"
+        return httpx.Response(204) if is_deletion else httpx.Response(200, json={"RecordID": "000000000008"})
 
 
 @pytest.fixture

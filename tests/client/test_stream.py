@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from ssl import SSLCertVerificationError
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -43,6 +44,7 @@ class FakeService:
     def __init__(self, *connections: Sequence[str | Exception] | Exception) -> None:
         self.connections = list(connections)
         self.expected_proxy: str | Literal[True] = True
+        self.urls: list[str] = []
         self.starts: list[datetime | None] = []
         self.credentials: list[str] = []
         self.pauses: list[float] = []
@@ -54,6 +56,7 @@ class FakeService:
     ) -> AsyncIterator[AsyncIterator[str]]:
         """Open the next connection of the list."""
         assert proxy == self.expected_proxy
+        self.urls.append(url)
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
         self.credentials.append(additional_headers["Authorization"])
@@ -201,6 +204,30 @@ async def test_the_stream_ends_if_a_proxy_does_not_reach_the_service(
     for service, errors in ((FakeService(), token_errors), (FakeService(*[refused] * 20), [])):
         with pytest.raises(UnreachableError):
             await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+
+
+async def test_an_invalid_certificate_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invalid TLS certificate ends the stream at once, at the request for a token or at the handshake."""
+    failure = SSLCertVerificationError(1, "certificate verify failed")
+    token_error = UnreachableError("certificate verify failed")
+    token_error.__cause__ = failure
+    for service, errors in ((FakeService(), [token_error]), (FakeService(failure), [])):
+        with pytest.raises(UnreachableError, match="certificate verify failed"):
+            await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+        assert service.pauses == []
+
+
+async def test_an_address_with_an_upper_case_scheme_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheme of the address may have upper-case letters; an address without a scheme ends the stream at once."""
+    service = FakeService([build_message(1, datetime.now(UTC))])
+    monkeypatch.setattr(module, "ConnectWithoutRedirects", service.connect)
+    async with AsyncWorkspace("HTTPS://plant.example", token="t") as workspace:
+        await anext(workspace.stream())
+    assert service.urls == ["wss://plant.example/oi-api/live-stream?"]
+    monkeypatch.undo()
+    async with AsyncWorkspace("plant.example", token="t") as workspace:
+        with pytest.raises(UnreachableError, match=r"plant\.example is not an address such as"):
+            await anext(workspace.stream())
 
 
 async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Tests of the client's requests: tokens, repeated attempts and errors, with a fake service."""
 
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -531,6 +532,16 @@ def test_a_request_is_repeated_if_a_proxy_does_not_reach_the_service(
         transport.request("GET", "/a")
     assert (len(fake_service.requests), len(recorded_pauses)) == (attempts, attempts - 1)
     assert not failed.value.is_outcome_unknown
+
+
+def test_a_request_is_not_repeated_after_an_invalid_certificate(recorded_pauses: list[float]) -> None:
+    """A request ends at once if the TLS certificate of the service is not trusted."""
+    failure = httpx.ConnectError("certificate verify failed")
+    failure.__cause__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    fake_service = FakeService(failure)
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="certificate verify failed"):
+        transport.request("GET", "/a")
+    assert recorded_pauses == []
 
 
 def test_the_error_about_an_invalid_address_contains_the_address() -> None:

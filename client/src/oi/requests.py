@@ -1,6 +1,7 @@
 """Rules for HTTP requests: headers, error replies, which requests are repeated, and the pauses between attempts."""
 
 import random
+import ssl
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -131,6 +132,14 @@ def is_service_unreachable(error: ApiError) -> bool:
 def has_failed_before_sending(cause: httpx.RequestError) -> bool:
     """Return whether a request failed before it was sent, so that the service cannot have received it."""
     return isinstance(cause, _UNSENT)
+
+
+def has_invalid_certificate(error: BaseException) -> bool:
+    """Return whether an invalid TLS certificate of the service caused an error; a repetition cannot succeed."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def find_error_of_uncertain_change(method: str, headers: Mapping[str, str], last_error: ApiError) -> ApiError | None:

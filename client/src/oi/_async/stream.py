@@ -23,7 +23,13 @@ from oi.errors import (
     build_api_error,
 )
 from oi.instants import format_instant
-from oi.requests import build_proxy_error, build_redirect_error, is_redirect, is_service_unreachable
+from oi.requests import (
+    build_proxy_error,
+    build_redirect_error,
+    has_invalid_certificate,
+    is_redirect,
+    is_service_unreachable,
+)
 from oi.stream_position import StreamPosition
 
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 30.0
@@ -52,17 +58,18 @@ async def stream_messages(
             because too many replays run. The pause until the next attempt grows until a new message arrives.
 
     Raises:
-        ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or the
-            proxy in the environment variables cannot be used.
+        ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or has
+            an invalid TLS certificate; or the proxy in the environment variables cannot be used.
     """
     position = StreamPosition(format_instant(since))
     failures = _StreamFailures(on_failure)
     pause, must_renew = _MIN_PAUSE, False
     proxy = _choose_proxy_argument(transport.url)
+    stream_url = _build_stream_url(transport.url)
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
-        url = f"{transport.url.replace('http', 'ws', 1)}/oi-api/live-stream?{query}"
+        url = f"{stream_url}?{query}"
         try:
             # A rejected token may have been revoked, or the service has new signing keys.
             headers = {"Authorization": f"Bearer {await transport.get_token(renew=must_renew)}"}
@@ -88,7 +95,9 @@ async def stream_messages(
         except ApiError as failure:
             _raise_unless_temporary(failure, pause)
         except (OSError, InvalidHandshake, InvalidURI) as failure:
-            _raise_unless_temporary(UnreachableError(f"{transport.url} does not respond: {failure}"), pause)
+            error = UnreachableError(f"{transport.url} does not respond: {failure}")
+            error.__cause__ = failure
+            _raise_unless_temporary(error, pause)
         await sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
 
@@ -129,6 +138,18 @@ class _StreamFailures:
         return pause
 
 
+def _build_stream_url(service_url: str) -> str:
+    """Return the WebSocket address of the live stream.
+
+    Raises:
+        UnreachableError: the address of the service does not begin with http:// or https://.
+    """
+    scheme, _, rest = service_url.partition("://")
+    if scheme.lower() not in {"http", "https"}:
+        raise UnreachableError(f"{service_url} is not an address such as https://plant.example")
+    return f"{scheme.lower().replace('http', 'ws')}://{rest}/oi-api/live-stream"
+
+
 def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
     """Return the argument ``proxy`` of the WebSocket library: the URL of a proxy, or None for no proxy.
 
@@ -147,11 +168,11 @@ def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
         next_pause_seconds: seconds until the next attempt; during an outage, this pause grows to half a minute.
 
     Raises:
-        UnreachableError: the service was unreachable for half a minute or more.
+        UnreachableError: the service was unreachable for half a minute or more, or its TLS certificate is invalid.
         ApiError: ``error`` itself, because it is not temporary.
     """
     if is_service_unreachable(error):
-        if next_pause_seconds >= _MAX_PAUSE:
+        if next_pause_seconds >= _MAX_PAUSE or has_invalid_certificate(error):
             raise UnreachableError(str(error)) from None
     elif not isinstance(error, (ServerError, TooManyRequestsError)):
         raise error from None

@@ -22,6 +22,7 @@ from oi.requests import (
     find_error_of_uncertain_change,
     find_retry_delay_seconds,
     has_failed_before_sending,
+    has_invalid_certificate,
     is_outcome_uncertain,
     is_safe_to_repeat,
     parse_json_reply,
@@ -241,9 +242,14 @@ class AsyncTransport:
                 response = await self.client.request(method, path, **options)
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
+                error.__cause__ = cause
                 is_uncertain = not has_failed_before_sending(cause)
                 is_late = isinstance(cause, httpx.ReadTimeout) and "timeout" in options
-                may_repeat = not is_uncertain or (is_safe_to_repeat(method, options["headers"]) and not is_late)
+                may_repeat = (
+                    not has_invalid_certificate(cause)
+                    if not is_uncertain
+                    else is_safe_to_repeat(method, options["headers"]) and not is_late
+                )
             else:
                 error = find_error(response)
                 if error is None:

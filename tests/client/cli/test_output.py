@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 from oi.cli.main import execute, main
-from oi.cli.output import format_json, read_json
+from oi.cli.output import format_json, read_json, read_key_from_standard_input, read_text_from_standard_input
 from oi.control_characters import escape_controls_except_line_breaks
 from oi.errors import ApiError, UnreachableError
 
@@ -141,3 +141,25 @@ def test_characters_that_the_output_cannot_encode_are_escaped(tmp_path: Path) ->
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True, timeout=60
     )
     assert run.stdout.decode("latin-1").splitlines() == ["{", r'  "a": "\u4e2d"', "}", "a", r"\u4e2d"]
+
+
+def test_a_byte_order_mark_in_standard_input_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte order mark, which editors on Windows write, belongs neither to an API key nor to a text."""
+    for read in (read_key_from_standard_input, read_text_from_standard_input):
+        set_standard_input(monkeypatch, "oik_1".encode("utf-8-sig"))
+        assert read() == "oik_1"
+
+
+def test_standard_input_that_is_not_utf8_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A KQL text that is not UTF-8 is wrong usage."""
+    set_standard_input(monkeypatch, b'print "caf\xe9"')
+    assert execute(["kql", "-"]) == 2
+    assert "the input is not UTF-8 text" in capsys.readouterr().err
+
+
+def set_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Replace standard input as Python opens it in the locale C."""
+    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogateescape")
+    monkeypatch.setattr("sys.stdin", stream)

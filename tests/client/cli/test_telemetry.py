@@ -1,6 +1,7 @@
 """Tests of the commands for telemetry, with a fake service behind the HTTP client."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import httpx
 import pytest
 from oi import Workspace
 from oi.cli import telemetry
-from oi.cli.main import execute
+from oi.cli.main import execute, run
 from oi.cli.telemetry import format_message_as_line
 
 
@@ -109,6 +110,20 @@ def test_a_byte_order_mark_before_telemetry_is_skipped(
     input_path.write_text('{"messageId": "m", "value": 1}\n', encoding=encoding)
     assert execute(["send", "press", str(input_path)]) == 0
     assert fake_service.batches == [[{"messageId": "m", "value": 1}]]
+
+
+@pytest.mark.usefixtures("fake_service")
+def test_a_closed_standard_input_is_an_empty_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command whose caller closed standard input reads an empty input."""
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "argv", ["oi", "send", "press"])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    sys.stdin.close()
+    assert ended.value.code == 2
+    assert "the text is empty" in capsys.readouterr().err
 
 
 def test_errors_about_telemetry_name_the_lines_of_the_file(

@@ -155,6 +155,8 @@ def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, mo
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert ServiceSettings("https://x", tmp_path / "key").read_api_key() == "oik_1"
+    (tmp_path / "key").write_text("oik_1\r\n", encoding="utf-8-sig")
+    assert ServiceSettings("https://x", tmp_path / "key").read_api_key() == "oik_1"
     assert ServiceSettings("https://x", None).read_api_key() == "oik_2"
     monkeypatch.delenv("OI_KEY")
     (tmp_path / "key").write_text("")

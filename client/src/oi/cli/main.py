@@ -1,10 +1,12 @@
 """Entry point of the command ``oi``; each group of commands is imported when it is used."""
 
 import io
+import os
 import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -87,6 +89,9 @@ def main() -> None:
 
 def run() -> None:
     """Run the command ``oi`` and end the process with the command's exit code."""
+    if sys.stdin is None:
+        # The caller closed standard input; commands then read an empty one.
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal or pipe that is not UTF-8 shows escapes, instead of ending the command.

@@ -1,5 +1,6 @@
 """Output of commands: tables for people, JSON for programs."""
 
+import io
 import json
 import re
 import sys
@@ -42,6 +43,31 @@ def read_json(file: IO[str]) -> Any:
     except ValueError as error:
         raise click.UsageError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
     return value
+
+
+def read_text_from_standard_input() -> str:
+    """Read standard input as UTF-8 text; a byte order mark is skipped.
+
+    Raises:
+        UsageError: the input is not UTF-8 text.
+    """
+    try:
+        return _open_standard_input("strict").read()
+    except UnicodeDecodeError:
+        raise click.UsageError("the input is not UTF-8 text") from None
+
+
+def read_key_from_standard_input() -> str:
+    """Read an API key from the first line of standard input; empty if there is none. A byte order mark is skipped."""
+    # The error of a strict conversion would print a part of the key.
+    return _open_standard_input("replace").readline().strip()
+
+
+def _open_standard_input(errors: str) -> IO[str]:
+    """Return standard input as UTF-8 text; ``errors`` states how other bytes are handled, as for `open`."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors=errors)
+    return sys.stdin
 
 
 class JsonObject(click.ParamType[dict[str, Any]]):

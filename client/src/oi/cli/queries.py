@@ -15,6 +15,7 @@ from oi.cli.output import (
     print_json,
     print_rows,
     read_json,
+    read_text_from_standard_input,
 )
 from oi.cli.signing import add_signature_options, send_decision
 from oi.control_characters import escape_controls_except_line_breaks
@@ -282,7 +283,7 @@ def run_kql_text(
     """
     from oi._sync.queries import build_execution_parameters  # noqa: PLC0415  loads httpx
 
-    written = sys.stdin.read() if text == "-" else text
+    written = read_text_from_standard_input() if text == "-" else text
     with open_workspace() as workspace:
         if as_json:
             body = {"query": written, **build_execution_parameters(None, time_range, start, end, limit)}

@@ -5,7 +5,7 @@ from typing import get_args
 
 import click
 
-from oi.cli.output import add_json_option, open_workspace, print_json, print_rows
+from oi.cli.output import add_json_option, open_workspace, print_json, print_rows, read_key_from_standard_input
 from oi.control_characters import escape_controls
 from oi.counts import format_count
 
@@ -87,7 +87,7 @@ def _read_api_key_or_empty() -> str:
     if sys.stdin.isatty():
         prompt = "API key (empty: sign in by the browser)"
         return str(click.prompt(prompt, default="", hide_input=True, show_default=False)).strip()
-    key = sys.stdin.readline().strip()
+    key = read_key_from_standard_input()
     if not key:
         raise click.UsageError("Standard input has no API key; use --browser to sign in as a person.")
     return key

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from oi.cli.output import Command, open_workspace
+from oi.cli.output import Command, open_workspace, read_key_from_standard_input
 
 if TYPE_CHECKING:
     from oi import Workspace
@@ -94,7 +94,7 @@ def _read_api_key_of_signer() -> str:
     """Read the API key from the terminal, without echo, or from standard input."""
     if sys.stdin.isatty():
         return str(click.prompt("API key of the person who signs", hide_input=True)).strip()
-    key = sys.stdin.readline().strip()
+    key = read_key_from_standard_input()
     if not key:
         raise click.UsageError("The signature requires the API key again; pass the key on standard input.")
     return key

@@ -53,7 +53,7 @@ class ServiceSettings:
                 raise SettingsError("The API key is missing: set `service.keyFile`, or the variable OI_KEY.")
             return key
         try:
-            key = self.key_file.read_text(encoding="utf-8").strip()
+            key = self.key_file.read_text(encoding="utf-8-sig").strip()
         except (OSError, ValueError) as error:
             raise SettingsError(f"The API key cannot be read: {error}") from None
         if not key:

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import pytest
+from click.testing import CliRunner
+from oi import Workspace
+from oi.cli import audit, document, queries
 from oi.cli.main import execute, main
 from oi.cli.output import format_json, read_json, read_key_from_standard_input, read_text_from_standard_input
 from oi.control_characters import escape_controls_except_line_breaks
@@ -157,6 +161,26 @@ def test_standard_input_that_is_not_utf8_is_wrong_usage(
     set_standard_input(monkeypatch, b'print "caf\xe9"')
     assert execute(["kql", "-"]) == 2
     assert "the input is not UTF-8 text" in capsys.readouterr().err
+
+
+def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands that export write to standard output for `-o -`, and to a file for any other value."""
+
+    def open_workspace(*_scopes: str) -> Workspace:
+        workspace = Workspace("http://127.0.0.1:1", token="jwt")
+        headers = {"Content-Type": "application/yaml", "x-provenance-has-more": "false"}
+        transport = httpx.MockTransport(lambda _request: httpx.Response(200, text="[1]", headers=headers))
+        workspace._transport.client = httpx.Client(base_url="http://127.0.0.1:1", transport=transport)
+        return workspace
+
+    monkeypatch.chdir(tmp_path)
+    for command in (["audit", "export"], ["workspace", "export"], ["query", "run", "newest", "--format", "csv"]):
+        module = {"audit": audit, "workspace": document, "query": queries}[command[0]]
+        monkeypatch.setattr(module, "open_workspace", open_workspace)
+        for output, printed in (("-", "[1]"), ("file", "")):
+            shown = CliRunner().invoke(main, [*command, "-o", output])
+            assert (shown.exit_code, shown.stdout) == (0, printed)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def set_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

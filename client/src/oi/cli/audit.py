@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oi.cli.main import DONE, REFUSED, ExitCode
-from oi.cli.output import Command, JsonObject, add_json_option, open_workspace, print_json, print_rows
+from oi.cli.output import (
+    Command,
+    JsonObject,
+    add_json_option,
+    add_output_option,
+    open_workspace,
+    print_json,
+    print_rows,
+)
 from oi.cli.verify import fetch_chain
 from oi.control_characters import escape_controls
 
@@ -119,7 +127,7 @@ def print_note_about_damaged_records(record_ids: Sequence[str]) -> None:
 @audit_commands.command("export")
 @_add_filter_options
 @click.option("file_format", "--format", type=click.Choice(["json", "csv"]), default="json")
-@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@add_output_option
 def export_events(file_format: str, output_path: Path | None, **filters: Any) -> None:
     """Export audit records, oldest first, as JSON or CSV; `oi verify-file` verifies a JSON export of a whole chain."""
     with open_workspace() as workspace:

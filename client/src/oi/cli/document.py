@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oi.cli.output import add_json_option, open_workspace, print_json
+from oi.cli.output import add_json_option, add_output_option, open_workspace, print_json
 
 if TYPE_CHECKING:
     from oi.models import WorkspacePlan
@@ -32,7 +32,7 @@ def show_workspace(as_json: bool) -> None:
 
 
 @workspace_commands.command("export")
-@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@add_output_option
 @click.option("as_json", "--json", is_flag=True, help="Export JSON instead of YAML.")
 def export_workspace_document(output_path: Path | None, as_json: bool) -> None:
     """Export the whole workspace as a document in YAML."""

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,6 +30,18 @@ JSON_FILE = click.File("r", encoding="utf-8-sig")
 def add_json_option(command: Command) -> Command:
     """Add the option ``--json`` to a command (decorator)."""
     return click.option("as_json", "--json", is_flag=True, help="Print the JSON of the service.")(command)
+
+
+def add_output_option(command: Command) -> Command:
+    """Add the option ``--output`` to a command (decorator); ``-`` is standard output, which is also the default."""
+    return click.option(
+        "output_path",
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        callback=lambda _context, _option, path: None if path == Path("-") else path,
+        help="Write to a file; - is standard output.",
+    )(command)
 
 
 def read_json(file: IO[str]) -> Any:

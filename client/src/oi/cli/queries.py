@@ -10,6 +10,7 @@ from oi.cli.output import (
     JSON_FILE,
     Command,
     add_json_option,
+    add_output_option,
     format_rows_as_table,
     open_workspace,
     print_json,
@@ -109,7 +110,7 @@ def _print_definition(definition: "QueryDefinition", *, is_error_output: bool = 
     type=click.Choice(["table", "json", *_MEDIA_TYPES]),
     help="Format of the rows; that of the file's suffix if omitted, else a table.",
 )
-@click.option("output_path", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@add_output_option
 @add_json_option
 def run_query(
     lookup: str,

@@ -1,12 +1,11 @@
 """Access tokens that the client requests with its API key."""
 
-import time
 from dataclasses import dataclass
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from oi.errors import ApiError
+from oi.instants import parse_date_header_as_unix_seconds
 
 RENEW_SECONDS = 60.0
 """A token is renewed when it expires within this time."""
@@ -52,17 +51,10 @@ def parse_token_reply(reply_json: Any, date_header: str, requested_at_monotonic:
     """
     try:
         # Both times are of the service's clock, because that of this computer can be hours ahead or behind.
-        seconds = datetime.fromisoformat(reply_json["ExpiresAt"]).timestamp() - _parse_date_as_unix_seconds(date_header)
+        expiry = datetime.fromisoformat(reply_json["ExpiresAt"]).timestamp()
+        seconds = expiry - parse_date_header_as_unix_seconds(date_header)
         text = str(reply_json["Token"])
         check_credential_characters(text)
         return Token(text, requested_at_monotonic + seconds)
     except (KeyError, TypeError, ValueError):
         raise ApiError(0, "", "The reply contains no token; check that the URL is that of a workspace.") from None
-
-
-def _parse_date_as_unix_seconds(date_header: str) -> float:
-    """Return the time of a ``Date`` header in seconds since 1970; the time of this computer if it is malformed."""
-    try:
-        return parsedate_to_datetime(date_header).timestamp()
-    except ValueError:
-        return time.time()

@@ -134,7 +134,7 @@ def build_api_error(
     Args:
         status: HTTP status.
         problem: JSON body of the reply; empty if the body was not a JSON object.
-        retry_after: value of the header ``Retry-After`` in seconds; None if it is missing or not a number.
+        retry_after: value of the header ``Retry-After`` in seconds; None if it is missing or malformed.
         fallback_detail: description of the error if the body contains none.
     """
     general = ServerError if status >= _SERVER_ERRORS else InvalidRequestError

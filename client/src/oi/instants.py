@@ -1,6 +1,8 @@
-"""Formats timestamps and durations for requests."""
+"""Formats timestamps and durations for requests, and reads the times in the headers of replies."""
 
+import time
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 
 def format_instant(value: datetime | str | None) -> str | None:
@@ -24,3 +26,34 @@ def format_iso_duration(value: timedelta) -> str:
     """
     sign, length = ("-", -value) if value < timedelta() else ("", value)
     return f"{sign}P{length.days}DT{length.seconds}.{length.microseconds:06d}S"
+
+
+def parse_retry_after_seconds(retry_after: str, date_header: str) -> float | None:
+    """Return the seconds in a ``Retry-After`` header (RFC 9110 section 10.2.3), which can also be a date.
+
+    Args:
+        retry_after: value of the header; empty if it is missing.
+        date_header: header ``Date`` of the same reply; empty if it is missing.
+
+    Returns:
+        0 if the date has passed; None if the header is missing or malformed.
+
+    Example:
+        >>> parse_retry_after_seconds("Mon, 05 Jan 2026 08:00:20 GMT", "Mon, 05 Jan 2026 08:00:00 GMT")
+        20.0
+    """
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        until = parsedate_to_datetime(retry_after).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, until - parse_date_header_as_unix_seconds(date_header))
+
+
+def parse_date_header_as_unix_seconds(date_header: str) -> float:
+    """Return the time of a ``Date`` header in seconds since 1970; the time of this computer if it is malformed."""
+    try:
+        return parsedate_to_datetime(date_header).timestamp()
+    except (ValueError, OverflowError):
+        return time.time()

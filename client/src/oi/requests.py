@@ -10,6 +10,7 @@ import httpx
 
 from oi.addresses import describe_redirect, format_url_without_secrets
 from oi.errors import ApiError, InvalidRequestError, NotFoundError, UnreachableError, build_api_error
+from oi.instants import parse_retry_after_seconds
 
 MAX_ATTEMPTS = 5
 """Default of the maximum number of attempts of one request."""
@@ -208,11 +209,12 @@ def find_error(response: httpx.Response) -> ApiError | None:
             problem = response.json()
         except (ValueError, RecursionError):
             problem = {}
-    retry_after = response.headers.get("retry-after", "")
     return build_api_error(
         response.status_code,
         problem if isinstance(problem, dict) else {},
-        retry_after=float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None,
+        retry_after=parse_retry_after_seconds(
+            response.headers.get("retry-after", ""), response.headers.get("date", "")
+        ),
         fallback_detail=f"The service replied {response.status_code} {response.reason_phrase}.",
     )
 

@@ -153,6 +153,13 @@ def test_requests_are_repeated_after_temporary_failures(
     assert last == "note: the service returned status 503; next attempt in 60 s"
 
 
+def test_retry_after_can_be_a_date(chain: GrowingChain, tmp_path: Path, pauses: list[float]) -> None:
+    """A date in Retry-After that has passed causes no pause."""
+    chain.failures = [(503, "Mon, 05 Jan 2026 08:00:00 GMT")]
+    fetch_sequences(chain, tmp_path / "export.json")
+    assert pauses == [0]
+
+
 @pytest.mark.parametrize(
     ("failures", "attempts", "exit_status"),
     [

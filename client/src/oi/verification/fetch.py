@@ -28,6 +28,7 @@ from oi.addresses import check_address_protects_credentials, describe_redirect, 
 from oi.control_characters import escape_controls
 from oi.counts import format_count
 from oi.drafts import create_draft_file
+from oi.instants import parse_retry_after_seconds
 from oi.verification.hash_rule import LAST_SEQUENCE, parse_integer_or_exact_float
 from oi.verification.merkle import CompactRange
 
@@ -48,7 +49,6 @@ _NOTE_LINES: Final = 3
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _REPEATED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE})
 _PROXY_ERRORS: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
-_MAX_DELAY_DIGITS: Final = 5
 
 GetToken = Callable[[bool], str]
 """Function that returns a bearer token, and is called before each request.
@@ -91,20 +91,16 @@ class _TemporaryError(FetchError):
         reason: as for `FetchError`.
         status: as for `FetchError`.
         exit_status: as for `FetchError`.
-        retry_after: value of the header ``Retry-After``; empty if the service sent none.
+        retry_after: seconds to wait before another attempt; None if the service named no time.
     """
 
-    def __init__(self, reason: str, status: int = 0, *, exit_status: int = 1, retry_after: str = "") -> None:
+    def __init__(self, reason: str, status: int = 0, *, exit_status: int = 1, retry_after: float | None = None) -> None:
         super().__init__(reason, status, exit_status=exit_status)
         self._retry_after = retry_after
 
-    def find_delay_seconds(self, attempt: int) -> int | None:
+    def find_delay_seconds(self, attempt: int) -> float | None:
         """Return the seconds to wait after a failed attempt, numbered from 1; None if there must be no repetition."""
-        is_stated = self._retry_after.isascii() and self._retry_after.isdigit()
-        if is_stated and len(self._retry_after) > _MAX_DELAY_DIGITS:
-            # `int` raises an error for thousands of digits.
-            return None
-        seconds = int(self._retry_after) if is_stated else 2 ** (attempt - 1)
+        seconds = 2.0 ** (attempt - 1) if self._retry_after is None else self._retry_after
         return seconds if attempt < MAX_ATTEMPTS and seconds <= MAX_WAIT_SECONDS else None
 
 
@@ -435,7 +431,7 @@ def _fetch_reply_with_retries(url: str, get_token: GetToken, path: str, query: d
             delay = error.find_delay_seconds(attempt)
             if delay is None:
                 raise
-            sys.stderr.write(f"note: {escape_controls(str(error))}; next attempt in {delay} s\n")
+            sys.stderr.write(f"note: {escape_controls(str(error))}; next attempt in {delay:.0f} s\n")
         sleep(delay)
         attempt += 1
 
@@ -518,7 +514,7 @@ def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:
     reason = f"the service returned status {error.code}{shown}"
     exit_status = _UNREACHABLE if error.code in _PROXY_ERRORS and not problem.get("code") else 1
     if error.code in _REPEATED:
-        retry_after = error.headers.get("Retry-After", "")
+        retry_after = parse_retry_after_seconds(error.headers.get("Retry-After", ""), error.headers.get("Date", ""))
         return _TemporaryError(reason, error.code, exit_status=exit_status, retry_after=retry_after)
     return FetchError(reason, error.code, exit_status=exit_status)
 

@@ -94,6 +94,13 @@ def test_each_command_can_print_json(words: tuple[str, ...], capsys: pytest.Capt
     assert "--json" in read_help(words, capsys)
 
 
+def test_the_readme_lists_the_commands_without_json() -> None:
+    """The README of the client names each command without the option --json."""
+    text = (ROOT / "client" / "README.md").read_text(encoding="utf-8")
+    [sentence] = re.findall(r"takes `--json` for programs; (.*?) do not\.", text, re.DOTALL)
+    assert {tuple(each.split()) for each in re.findall("`([^`]+)`", sentence)} == set(WITHOUT_JSON)
+
+
 def test_help_imports_no_slow_library() -> None:
     """`oi --help` imports no library that loads slowly."""
     program = f"import sys; from oi.cli.main import execute; execute(['--help']); print(set(sys.modules) & set({SLOW}))"

@@ -1,7 +1,7 @@
 """Tests that each client call that sends data rejects a reply that is not JSON."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -39,7 +39,7 @@ CALLS_WITHOUT_JSON: dict[str, tuple[Callable[[Workspace], Any], str]] = {
     "team.delete": (lambda workspace: workspace.team.delete("ada"), "204 No Content"),
     "webhooks.delete": (lambda workspace: workspace.webhooks.delete("1"), "204 No Content"),
     "download.cancel": (
-        lambda workspace: Download(workspace._transport, {"downloadId": "1"}).cancel(),
+        lambda workspace: Download(workspace._transport, cast("Any", {"downloadId": "1"})).cancel(),
         "204 No Content",
     ),
     "export_document": (lambda workspace: workspace.export_document(), "YAML"),

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+import httpcore
 import httpx
 import pytest
 from oi import (
@@ -550,7 +551,8 @@ def test_a_request_is_repeated_if_a_proxy_does_not_reach_the_service(
 def test_a_request_is_not_repeated_after_an_invalid_certificate(recorded_pauses: list[float]) -> None:
     """A request ends at once if the TLS certificate of the service is not trusted."""
     failure = httpx.ConnectError("certificate verify failed")
-    failure.__cause__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    failure.__cause__ = httpcore.ConnectError("certificate verify failed")
+    failure.__cause__.__context__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
     fake_service = FakeService(failure)
     with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="certificate verify failed"):
         transport.request("GET", "/a")

@@ -139,7 +139,8 @@ def has_invalid_certificate(error: BaseException) -> bool:
     """Return whether an invalid TLS certificate of the service caused an error; a repetition cannot succeed."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__cause__
+        # The HTTP library raises some errors without naming their cause.
+        cause = cause.__cause__ or cause.__context__
     return cause is not None
 
 

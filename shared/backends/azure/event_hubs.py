@@ -6,7 +6,7 @@ Hubs namespace: sign-in with a managed identity and the ``server-busy`` reply ar
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -201,8 +201,16 @@ class _Sending:
         return WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", detail, retryAfter=RETRY_AFTER_SECONDS)
 
     async def _send_batch(self, producer: Producer, batch: "EventDataBatch") -> None:
-        await self._repeat_until_done(partial(producer.send_batch, batch, timeout=SEND_TIMEOUT_SECONDS))
+        await self._repeat_until_done(partial(self._try_send_batch, producer, batch))
         self.stored_count += len(batch)
+
+    async def _try_send_batch(self, producer: Producer, batch: "EventDataBatch") -> None:
+        try:
+            await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
+        except BaseException as error:
+            # After any other error, and after a timeout, the hub has possibly stored the batch.
+            self._is_outcome_known &= _was_busy_at_each_send(error)
+            raise
 
     async def _repeat_until_done[T](self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Call ``attempt`` until it succeeds; at most ``ATTEMPTS`` times if the hub has stored nothing yet."""
@@ -210,10 +218,8 @@ class _Sending:
         while True:
             try:
                 return await attempt()
-            except Exception as error:
+            except Exception:
                 failure_count += 1
-                # After any other error, the hub has possibly stored the batch.
-                self._is_outcome_known &= _is_busy(error)
                 if not self.stored_count and failure_count == ATTEMPTS:
                     raise
                 _LOGGER.info("an attempt to send to an event hub failed; it is repeated", exc_info=True)
@@ -230,5 +236,25 @@ def _try_add_event(batch: "EventDataBatch", event: "EventData") -> bool:
     return True
 
 
-def _is_busy(error: Exception) -> bool:
+def _was_busy_at_each_send(error: BaseException) -> bool:
+    """Return whether the hub was busy at each send of an SDK call.
+
+    The SDK sends a batch again after an error, and raises the error of the second send in the context of the first.
+    """
+    from azure.eventhub.exceptions import EventHubError  # noqa: PLC0415  see _connect_producer
+
+    return _is_busy(error) and all(
+        _is_busy(each) for each in _iterate_contexts(error) if isinstance(each, EventHubError)
+    )
+
+
+def _iterate_contexts(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions during whose handling the exception was raised, the latest first."""
+    context = error.__context__
+    while context is not None:
+        yield context
+        context = context.__context__
+
+
+def _is_busy(error: BaseException) -> bool:
     return getattr(error, "error", None) == _BUSY

@@ -3,13 +3,14 @@
 import asyncio
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
 from azure.eventhub import EventData, EventDataBatch, _client_base
-from azure.eventhub._pyamqp.error import AMQPException
+from azure.eventhub._pyamqp.error import AMQPConnectionError, AMQPException
 from azure.eventhub.aio import EventHubProducerClient, _client_base_async
 from azure.eventhub.aio._producer_async import EventHubProducer
 from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
@@ -173,6 +174,23 @@ async def test_the_error_is_throttled_only_if_the_hub_has_surely_stored_nothing(
     assert caught.value.code == "TELEMETRY_HUB_UNAVAILABLE"
 
 
+async def test_a_batch_that_could_not_be_created_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the connection is lost before a batch is sent, and the hub is busy later, the error is throttling."""
+    producer = FakeProducer()
+    results = iter([ConnectionLostError("lost"), await producer.create_batch(partition_key="rig")])
+
+    async def create_batch(**_: Any) -> EventDataBatch:
+        if isinstance(result := next(results), Exception):
+            raise result
+        return result
+
+    monkeypatch.setattr(producer, "create_batch", create_batch)
+    producer.failures = [_build_busy_error()] * ATTEMPTS
+    with pytest.raises(WorkspaceError) as caught:
+        await _build_sender(producer).send("telemetry", [_build_message(1)])
+    assert caught.value.code == "THROTTLED"
+
+
 async def test_batches_after_the_first_are_repeated_until_they_are_stored() -> None:
     """After the hub has stored the first batch, the sender repeats the others in order, more often than the first."""
     producer = FakeProducer(size=1000)
@@ -197,24 +215,32 @@ async def test_an_error_after_the_first_batch_states_how_many_messages_are_store
     assert f"confirmed only {stored} of 6 messages" in caught.value.detail
 
 
-async def test_the_sdk_does_not_pause_while_it_holds_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a hub is busy, the SDK reports it after two attempts without a pause, so that other sends can begin."""
-    attempts: list[EventHubProducer] = []
-    pauses: list[float] = []
+def _replace_network(monkeypatch: pytest.MonkeyPatch, errors: Iterator[Exception]) -> None:
+    """Replace the network of the SDK's client; each send raises the next error."""
 
-    async def reject_events(producer: EventHubProducer, **_: Any) -> None:
-        attempts.append(producer)
-        raise AMQPException(condition=b"com.microsoft:server-busy", description="busy")
+    async def reject_events(_producer: EventHubProducer, **_: Any) -> None:
+        raise next(errors)
 
     async def list_no_partitions(client: Any) -> None:
         client._partition_ids = []
+
+    monkeypatch.setattr(EventHubProducer, "_send_event_data", reject_events)
+    monkeypatch.setattr(EventHubProducerClient, "_get_partitions", list_no_partitions)
+
+
+def _build_busy_amqp_error() -> AMQPException:
+    return AMQPException(condition=b"com.microsoft:server-busy", description="busy")
+
+
+async def test_the_sdk_does_not_pause_while_it_holds_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a hub is busy, the SDK reports it after two attempts without a pause, so that other sends can begin."""
+    pauses: list[float] = []
 
     def compute_pause(*arguments: Any) -> float:
         pauses.append(_client_base._get_backoff_time(*arguments))
         return pauses[-1]
 
-    monkeypatch.setattr(EventHubProducer, "_send_event_data", reject_events)
-    monkeypatch.setattr(EventHubProducerClient, "_get_partitions", list_no_partitions)
+    _replace_network(monkeypatch, iter([_build_busy_amqp_error(), _build_busy_amqp_error()]))
     monkeypatch.setattr(_client_base_async, "_get_backoff_time", compute_pause)
     producer = _connect_producer("unused.invalid", "", "telemetry")
     batch = EventDataBatch(max_size_in_bytes=1000, partition_key="rig")
@@ -222,7 +248,30 @@ async def test_the_sdk_does_not_pause_while_it_holds_a_lock(monkeypatch: pytest.
     with pytest.raises(EventHubError) as caught:
         await producer.send_batch(batch, timeout=60)
     await producer.close()
-    assert (caught.value.error, len(attempts), pauses) == ("server-busy", 2, [0, 0])
+    assert (caught.value.error, pauses) == ("server-busy", [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("first_error", "code"),
+    [
+        (_build_busy_amqp_error(), "THROTTLED"),
+        (AMQPConnectionError(b"amqp:connection:forced"), "TELEMETRY_HUB_UNAVAILABLE"),
+        (TimeoutError(), "TELEMETRY_HUB_UNAVAILABLE"),
+    ],
+)
+async def test_both_sends_of_an_sdk_call_decide_whether_the_error_is_throttled(
+    monkeypatch: pytest.MonkeyPatch, first_error: Exception, code: str
+) -> None:
+    """If the first send of an SDK call was lost and the hub was busy at the second one, the error is no throttling."""
+    errors = chain([first_error], (_build_busy_amqp_error() for _ in range(2 * ATTEMPTS - 1)))
+    _replace_network(monkeypatch, errors)
+    producer = _connect_producer("unused.invalid", "", "telemetry")
+    monkeypatch.setattr(producer, "create_batch", FakeProducer().create_batch)
+    sender = EventHubsSender("unused.invalid", "", connect=lambda _hub: producer, runtime=Runtime(sleep=_skip_pause))
+    with pytest.raises(WorkspaceError) as caught:
+        await sender.send("telemetry", [_build_message(1)])
+    await sender.close()
+    assert (caught.value.code, list(errors)) == (code, [])
 
 
 async def test_a_sender_signs_in_only_when_it_sends() -> None:

@@ -198,6 +198,8 @@ class _Sending:
             )
         else:
             detail = "The event hub cannot accept events; retry later."
+            if not self._is_outcome_known:
+                detail += " Some messages are possibly stored."
         return WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", detail, retryAfter=RETRY_AFTER_SECONDS)
 
     async def _send_batch(self, producer: Producer, batch: "EventDataBatch") -> None:

@@ -174,15 +174,33 @@ async def test_the_error_is_throttled_only_if_the_hub_has_surely_stored_nothing(
     assert caught.value.code == "TELEMETRY_HUB_UNAVAILABLE"
 
 
+async def _end_time(_seconds: float) -> None:
+    raise TimeoutError
+
+
+async def test_an_outage_states_whether_messages_are_possibly_stored() -> None:
+    """If the time ends during a send, messages are possibly stored; not if the hub rejected every send before."""
+    stuck, busy = StuckProducer(), FakeProducer()
+    busy.failures = [_build_busy_error()]
+    for sender, is_possibly_stored in (
+        (EventHubsSender("unused.example", "", connect=lambda _hub: stuck, timeout_seconds=0), True),
+        (_build_sender(busy, _end_time), False),
+    ):
+        with pytest.raises(WorkspaceError) as caught:
+            await sender.send("telemetry", [_build_message(1)])
+        assert caught.value.code == "TELEMETRY_HUB_UNAVAILABLE"
+        assert ("Some messages are possibly stored." in caught.value.detail) == is_possibly_stored
+
+
 async def test_a_batch_that_could_not_be_created_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the connection is lost before a batch is sent, and the hub is busy later, the error is throttling."""
     producer = FakeProducer()
-    results = iter([ConnectionLostError("lost"), await producer.create_batch(partition_key="rig")])
+    failures = [ConnectionLostError("lost")]
 
-    async def create_batch(**_: Any) -> EventDataBatch:
-        if isinstance(result := next(results), Exception):
-            raise result
-        return result
+    async def create_batch(*, partition_key: str) -> EventDataBatch:
+        if failures:
+            raise failures.pop()
+        return await FakeProducer().create_batch(partition_key=partition_key)
 
     monkeypatch.setattr(producer, "create_batch", create_batch)
     producer.failures = [_build_busy_error()] * ATTEMPTS
@@ -202,14 +220,12 @@ async def test_batches_after_the_first_are_repeated_until_they_are_stored() -> N
 
 async def test_an_error_after_the_first_batch_states_how_many_messages_are_stored() -> None:
     """If the time ends before all batches are stored, the error is no throttling, and states what is stored."""
-
-    async def end_time(_seconds: float) -> None:
-        raise TimeoutError
-
     producer = FakeProducer(size=1000)
     producer.failures = [None, _build_busy_error()]
     with pytest.raises(WorkspaceError) as caught:
-        await _build_sender(producer, end_time).send("telemetry", [_build_message(each, size=400) for each in range(6)])
+        await _build_sender(producer, _end_time).send(
+            "telemetry", [_build_message(each, size=400) for each in range(6)]
+        )
     stored = len(producer.sent[0][1])
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE")
     assert f"confirmed only {stored} of 6 messages" in caught.value.detail

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 SEND_TIMEOUT_SECONDS = 20.0
 SEND_ALL_SECONDS = 60.0
 ATTEMPTS = 4
-"""Maximum number of attempts of a call until the hub has stored its first batch."""
+"""Maximum number of attempts to create a batch, and to send a batch, until the hub has stored the first one of a call.
+
+The SDK sends up to twice in each attempt to send.
+"""
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 8.0
@@ -64,7 +67,8 @@ class EventHubsSender:
     """Implementation of EventSender: sends messages to Azure Event Hubs.
 
     Each hub has up to ``PRODUCERS_PER_HUB`` producers, which are connected on first use. The partition key selects the
-    producer, so that messages with the same key keep their order.
+    producer. The messages of a call with the same key keep their order, but during a pause another call can overtake
+    them. A call sends its keys one after another, so a failing key delays the following ones.
 
     A call is one or more batches, and Event Hubs cannot take a stored batch back. After the first batch, a call repeats
     failed attempts until its timeout, because an error would make the caller send the stored messages again.

@@ -95,8 +95,9 @@ ACCEPTED_DOCS = OperationDocs(
 async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     """Accept telemetry messages for a data connection: one, an array of up to 500, or up to 5,000 NDJSON lines."""
     service, lookup, text = services().telemetry.service, call.path["lookup"], call.request.body
-    binding, retry_key = call.principal.binding, hash_idempotency_key(call)
+    binding = call.principal.binding
     await service.check_may_send_to_connection(lookup, binding)
+    retry_key = hash_idempotency_key(call)
     if call.request.media_type in _NDJSON_TYPES:
         count = await service.accept_and_count_lines(lookup, text, binding=binding, retry_key=retry_key)
         return build_json_reply({"accepted": count}, 202)

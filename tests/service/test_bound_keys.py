@@ -35,7 +35,8 @@ def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -
     assert (claims["Connections"], claims["Devices"], claims["AccessRights"]) == (["press"], ["press-*"], [WRITE])
     assert client.post("/oi-api/telemetry/press", json={"deviceId": "press-1"}).status_code == 202
     for lookup in ("pump-rig", "unknown"):
-        check_problem(client.post(f"/oi-api/telemetry/{lookup}", content=b"not json"), 403, "CONNECTION_NOT_ALLOWED")
+        reply = client.post(f"/oi-api/telemetry/{lookup}", content=b"not json", headers={"Idempotency-Key": ""})
+        check_problem(reply, 403, "CONNECTION_NOT_ALLOWED")
     batch = [{"deviceId": "press-1"}, {"deviceId": "other"}]
     reply = client.post("/oi-api/telemetry/press", json=batch)
     check_problem(reply, 403, "DEVICE_NOT_ALLOWED")

@@ -1,7 +1,8 @@
 """Liveness and readiness probes."""
 
 import asyncio
-from typing import Literal, NotRequired, TypedDict
+from contextlib import suppress
+from typing import Final, Literal, NotRequired, TypedDict
 
 from shared.auth.rights import AccessRight
 from shared.disk_space.guard import DiskState
@@ -10,10 +11,16 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, read_authorization_header
 from shared.http.unknown_names import UnknownNames
+from shared.observability.logs import get_logger
 from shared.observability.readiness import READY_SECONDS, list_running_background_work
 from shared.wiring import services
 
 GROUP = Group("health")
+
+SLOW_CHECK_SECONDS: Final = 0.5
+"""Duration of the checks, in seconds, after which the caller's rights are read although no check has failed yet."""
+
+_LOG = get_logger("health")
 
 
 class Alive(TypedDict):
@@ -58,13 +65,19 @@ async def ready(call: Call) -> Reply:
     The 503 reply lists the failing dependencies if the caller has the right to read the catalog. The list is omitted if
     the right cannot be read within 5 s, for example because the store of credentials fails.
     """
-    # The caller's rights are read meanwhile, because stores that do not respond can delay both by the full timeout.
-    failing, may_list = await asyncio.gather(
-        services().readiness.list_failing_dependencies(), _can_caller_read_catalog(call)
-    )
-    if failing:
-        details = {"failing": failing} if may_list else {}
-        raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
+    # Reading the rights overlaps slow checks, because stores that do not respond can delay both by the full timeout.
+    has_failure = asyncio.Event()
+    reading = asyncio.create_task(_can_caller_read_catalog(call, has_failure))
+    try:
+        if failing := await services().readiness.list_failing_dependencies():
+            has_failure.set()
+            details = {"failing": failing} if await reading else {}
+            raise WorkspaceError(
+                Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details
+            )
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
     lists = {"warnings": await _list_readiness_warnings(), "running": list_running_background_work()}
     return build_json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
 
@@ -85,16 +98,22 @@ async def _is_any_signature_required() -> bool:
         return False
 
 
-async def _can_caller_read_catalog(call: Call) -> bool:
-    """Return whether the caller has the right to read the catalog.
+async def _can_caller_read_catalog(call: Call, has_failure: asyncio.Event) -> bool:
+    """Wait until a check has failed or is slow, then return whether the caller has the right to read the catalog.
 
-    Return False if the credential cannot be verified within the timeout of the readiness checks.
+    A ready service therefore neither verifies a credential nor records its use. Return False if the credential cannot
+    be verified within the timeout of the readiness checks.
     """
     try:
         async with asyncio.timeout(READY_SECONDS):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(has_failure.wait(), SLOW_CHECK_SECONDS)
             caller = await services().access.authenticator(
                 read_authorization_header(call.request), Access.KEY_OR_TOKEN.value
             )
     except (WorkspaceError, TimeoutError):
+        return False
+    except Exception:  # noqa: BLE001  no error of the authentication may hide that a dependency fails
+        _LOG.exception("the caller of the readiness probe cannot be authenticated")
         return False
     return AccessRight.CATALOG_READ in caller.rights

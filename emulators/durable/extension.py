@@ -74,7 +74,6 @@ class DurableExtension[F: DurableFunction]:
         clock = SystemClock()
         self._store = OrchestrationStore(ports.open_database(data_dir / _FILE, SCHEMA))
         self._engine = DurableEngine(self._store, app, settings, clock, stopping)
-        self._clock = clock
         self._management = Management(self._store, clock, self._engine.wake)
         self.webhooks = Webhooks(self._management, self._urls, app.function_names, ports.may_manage)
 

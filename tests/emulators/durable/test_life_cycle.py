@@ -6,14 +6,20 @@ import sqlite3
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from azure.durable_functions import DurableOrchestrationClient
 
 from emulators.durable import turns
 from emulators.durable.engine import DurableSettings
-from emulators.durable.management import InstanceFilter
-from emulators.durable.management_urls import load_or_create_system_key
+from emulators.durable.management_urls import ManagementUrls, load_or_create_system_key
+from emulators.durable.turns import FunctionNames
+from emulators.durable.webhooks import Webhooks
+from functions import orchestration_history
+from functions.durable_runner import CLIENT
 from tests.emulators.durable.engine_harness import EngineHarness
 from tests.emulators.durable.hosts import DurableHost
 
@@ -205,8 +211,26 @@ def test_an_empty_file_of_the_system_key_gets_a_new_key(tmp_path: Path) -> None:
     assert load_or_create_system_key(path) == key
 
 
-async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: EngineHarness) -> None:
-    """A purge by age deletes only orchestrations that have ended and started before the given time."""
+def _build_client(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> DurableOrchestrationClient:
+    """Build a client of the SDK that passes its DELETE requests to the HTTP API of the emulator without a network."""
+    urls = ManagementUrls("http://host", "hub", "key")
+    webhooks = Webhooks(harness.management, urls, FunctionNames(frozenset(), frozenset()), lambda _scope: True)
+    client = DurableOrchestrationClient(urls.build_client_binding_json())
+
+    async def delete(url: str) -> tuple[int, Any]:
+        parts = urlsplit(url)
+        scope = {"method": "DELETE", "query_string": parts.query.encode(), "headers": []}
+        reply = await webhooks.handle_request(scope, parts.path, b"")
+        return reply.status, reply.document
+
+    monkeypatch.setattr(client, "_delete_async_request", delete)
+    return client
+
+
+async def test_the_history_job_deletes_only_old_ended_orchestrations(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The purge of the app's job deletes only orchestrations that have ended and started seven days ago or earlier."""
 
     @harness.functions.register_orchestrator
     def end_at_once(_context: Any) -> str:
@@ -222,7 +246,10 @@ async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: Eng
     harness.clock.advance(timedelta(days=8).total_seconds())
     await harness.start_orchestration("end_at_once", instance="recent")
     await harness.wait_for_end("recent")
-    created_to = harness.clock.now() - timedelta(days=7)
-    assert await harness.management.purge_and_count_matching_instances(InstanceFilter(created_to=created_to)) == 1
+    services = SimpleNamespace(runtime=SimpleNamespace(now=harness.clock.now))
+    monkeypatch.setattr(orchestration_history, "services", lambda: services)
+    token = CLIENT.set(_build_client(harness, monkeypatch))
+    await orchestration_history.get_history_job().run()
+    CLIENT.reset(token)
     found = [await harness.management.find_instance(each) for each in ("old", "running", "recent")]
     assert [each is not None for each in found] == [False, True, True]

@@ -78,6 +78,7 @@ ACCEPTED_DOCS = OperationDocs(
     body_forms={NDJSON: _NDJSON_SCHEMA},
     form_examples={NDJSON: f"{json.dumps(_EXAMPLE)}\n"},
     headers=_REPEATABLE,
+    stores_idempotency_key=False,
     path={"lookup": LOOKUP},
 )
 

@@ -95,6 +95,8 @@ class OperationDocs:
         path: JSON schemas of path parameters by name; a parameter without a schema accepts any text.
         query: OpenAPI Parameter Objects of query parameters that are not in the query model.
         headers: description, JSON schema and example of each request header that the operation reads, by name.
+        stores_idempotency_key: False if the operation reads an Idempotency-Key without storing it; such a key is never
+            rejected because it was used for another request.
         errors: type and example of the JSON body of error replies, if error replies are not problem documents.
         listed: True if the OpenAPI document contains the route template; False if it contains a path for each item of
             the workspace instead.
@@ -109,6 +111,7 @@ class OperationDocs:
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     query: tuple[Mapping[str, Any], ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stores_idempotency_key: bool = True
     errors: tuple[Any, Any] | None = None
     listed: bool = True
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from shared.http.load_shedding import ALWAYS_ADMITTED
-from shared.http.operation_docs import IDEMPOTENCY_KEY, IDEMPOTENT
+from shared.http.operation_docs import IDEMPOTENCY_KEY
 from shared.http.operations import Access, NoQuery, Operation
 from shared.http.unknown_names import UnknownNames
 from shared.openapi.error_codes import ERROR_CODES
@@ -272,5 +272,5 @@ def _iterate_header_error_codes(operation: Operation) -> Iterator[str]:
         yield "INVALID_REQUEST"
     if "If-Match" in headers:
         yield "PRECONDITION_FAILED"
-    if headers.get(IDEMPOTENCY_KEY) == IDEMPOTENT[IDEMPOTENCY_KEY]:
+    if IDEMPOTENCY_KEY in headers and operation.docs.stores_idempotency_key:
         yield from ("IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_UNAVAILABLE")

@@ -1,9 +1,12 @@
 """Tests that the error codes of each operation are complete, documented and in the OpenAPI document."""
 
+from dataclasses import replace
+
 import pytest
 
 from functions import GROUPS
 from shared.http.messages import PROBLEM_JSON
+from shared.http.operation_docs import IDEMPOTENCY_KEY
 from shared.http.operations import Operation
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES, list_error_codes, list_error_statuses
@@ -48,6 +51,13 @@ def test_telemetry_lists_no_errors_of_stored_idempotency_keys() -> None:
         for name in ("accept_telemetry", "write_audit_event")
     }
     assert listed == {"accept_telemetry": False, "write_audit_event": True}
+
+
+def test_the_description_of_an_idempotency_key_does_not_change_the_errors() -> None:
+    """An operation that stores its Idempotency-Key has the errors about it, whatever the key's description is."""
+    operation = OPERATIONS["write_audit_event"]
+    docs = replace(operation.docs, headers={IDEMPOTENCY_KEY: {"description": "Key.", "schema": {"type": "string"}}})
+    assert "IDEMPOTENCY_KEY_REUSED" in list_error_codes(replace(operation, docs=docs), 422)
 
 
 def test_replies_with_the_same_codes_are_shared() -> None:

@@ -384,8 +384,7 @@ class Settings(BaseModel):
     @classmethod
     def _check_allowed_networks(cls, value: str) -> str:
         """Check that WEBHOOK_ALLOWED_NETWORKS contains networks in CIDR form."""
-        # Most apps do not have this setting, and the module takes a hundredth of the import time of the app.
-        from shared.outbound.addresses import parse_networks  # noqa: PLC0415  see above
+        from shared.outbound.addresses import parse_networks  # noqa: PLC0415  slow, and most apps lack this setting
 
         try:
             parse_networks(value)

@@ -1,6 +1,7 @@
 """Search in audit events for the creators of old API keys; earlier versions did not store the creators with the key."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.auth.ports import ApiKey
@@ -17,7 +18,31 @@ _COMMAND: Final = "command"
 _KEYS: Final = frozenset({"apiKey", "clientCredentials"})
 
 type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-"""Function from the append id of an event in the chain AccessControl to the event; None if it does not exist."""
+"""Function from the append id of an event in the chain AccessControl to the event; None if it is missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Creation:
+    """Form of the audit events about the creation of one kind of credential.
+
+    Attributes:
+        append_id_prefix: text before the credential's id in the append id of its event.
+        action: ActionType of the event.
+        entity_type: EntityType of the event; its EntityID is the credential's id.
+    """
+
+    append_id_prefix: str
+    action: str
+    entity_type: str
+
+    def is_described_by(self, event: Mapping[str, Any], credential_id: str) -> bool:
+        """Return whether an event is about the creation of this credential."""
+        names = event.get("ActionType"), event.get("EntityType"), event.get("EntityID")
+        return names == (self.action, self.entity_type, credential_id)
+
+
+_KEY_CREATION: Final = _Creation("key-created-", "ApiKey.Created", "ApiKey")
+_TOKEN_CREATION: Final = _Creation("token-issued-", "Token.Issued", "Token")
 
 
 class OlderKeyCreators:
@@ -42,10 +67,11 @@ class OlderKeyCreators:
 
         Returns:
             The members; empty if the owner or the deployment's own command created the key; None if the members are
-            unknown, because an audit event is missing.
+            unknown, because an audit event is missing or damaged, or is about another credential.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not respond.
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit log does not respond, or its file is
+                damaged.
         """
         if key.creators is not None:
             return key.creators
@@ -55,23 +81,31 @@ class OlderKeyCreators:
             try:
                 self._found[key.key_id] = await self._search_audit_events_for_creator_ids(key)
             except WorkspaceError as error:
+                if _is_permanent(error):
+                    raise
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
                 raise _build_unavailable_error() from error
         return self._found[key.key_id]
 
     async def _search_audit_events_for_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
-        creators, append_id = set[str](), f"key-created-{key.key_id}"
+        creators, creation, credential_id = set[str](), _KEY_CREATION, key.key_id
         for _ in range(MAX_EVENTS):
-            event = await self._find_event(append_id)
-            if event is None:
+            event = await self._find_event(f"{creation.append_id_prefix}{credential_id}")
+            # The Hash does not cover append ids, so a writer to the store can swap those of two undamaged events.
+            if event is None or not creation.is_described_by(event, credential_id):
                 return None
             via, credential_id = _read_kind_and_id_of_creating_credential(event)
             if via != _COMMAND:
                 creators.add(str(event.get("UserID")))
             if via == _COMMAND or not credential_id:
                 return tuple(sorted(creators - {key.principal}))
-            append_id = f"{'key-created' if via in _KEYS else 'token-issued'}-{credential_id}"
+            creation = _KEY_CREATION if via in _KEYS else _TOKEN_CREATION
         return None
+
+
+def _is_permanent(error: WorkspaceError) -> bool:
+    """Return whether an error has no Retry-After, because no retry can succeed, for instance if a file is damaged."""
+    return error.members.get("retryAfter", RETRY_SECONDS) is None
 
 
 def _build_unavailable_error() -> WorkspaceError:

@@ -31,7 +31,7 @@ def build_event(user: str, creating_credential: Any) -> dict[str, Any]:
 
 
 class Events:
-    """Fake audit log that returns events by their append ids.
+    """Fake audit log that returns events by their append ids, as events about the credential that the append id names.
 
     Attributes:
         requests: append ids of the requested events.
@@ -48,7 +48,11 @@ class Events:
         self.requests.append(append_id)
         if self.is_down:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
-        return self.events.get(append_id)
+        event = self.events.get(append_id)
+        kind, _, credential_id = append_id.rpartition("-")
+        action, entity_type = ("ApiKey.Created", "ApiKey") if kind == "key-created" else ("Token.Issued", "Token")
+        names = {"ActionType": action, "EntityType": entity_type, "EntityID": credential_id}
+        return None if event is None else {**names, **event}
 
 
 def build_key_service(auth_workspace: Workspace, events: Events) -> ApiKeys:
@@ -110,6 +114,28 @@ async def test_creators_of_a_key_are_read_from_audit_events(
     assert 1 <= count <= MAX_EVENTS
     assert await older_keys.find_creator_ids(KEY) == creators
     assert len(found.requests) == count
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"EntityID": "BBBBBBBB"}, {"EntityType": "Token"}, {"ActionType": "ApiKey.Revoked"}],
+    ids=["key", "type", "action"],
+)
+async def test_an_event_about_something_else_names_no_creator(other: dict[str, str]) -> None:
+    """An event with the append id of a credential names no creator if it is not about the credential's creation."""
+    events = Events({"key-created-AAAAAAAA": {**build_event(ADMIN.id, "entra 1"), **other}})
+    assert await OlderKeyCreators(events.find).find_creator_ids(KEY) is None
+
+
+async def test_the_error_about_a_damaged_audit_log_is_unchanged() -> None:
+    """If the audit log's file is damaged, the error about the creators says so and has no Retry-After."""
+    error = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The file is damaged.", retryAfter=None)
+
+    async def fail(_: str) -> None:
+        raise error
+
+    older_keys = OlderKeyCreators(fail)
+    assert [await catch_error(older_keys.find_creator_ids(KEY)) for _ in range(2)] == [error, error]
 
 
 async def test_an_outage_while_reading_creators_is_not_cached() -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey
 from shared.catalog.document import load_document
@@ -41,19 +43,32 @@ async def test_the_local_signing_key_is_a_file(local_services: Services, tmp_pat
     assert (public["kid"], (tmp_path / "signing-key.pem").exists()) == (key_id, True)
 
 
-async def test_an_altered_event_names_no_creator_of_an_earlier_key(local_services: Services, tmp_path: Path) -> None:
-    """The creator of an API key of an earlier version is unknown if the audit event of its creation was altered."""
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET canonical = CAST(replace(canonical, 'ann@t', 'bob@t') AS BLOB)",
+        """UPDATE records SET append_id = 'other' WHERE append_id = 'key-created-AAAAAAAA';
+        UPDATE records SET append_id = 'key-created-AAAAAAAA' WHERE append_id = 'key-created-BBBBBBBB';
+        UPDATE records SET append_id = 'key-created-BBBBBBBB' WHERE append_id = 'other'""",
+    ],
+    ids=["altered", "append ids swapped"],
+)
+async def test_a_forged_event_names_no_creator_of_an_earlier_key(
+    local_services: Services, tmp_path: Path, statement: str
+) -> None:
+    """The creator of an earlier API key is unknown if its audit event was altered or replaced by that of another."""
     await local_services.provenance.catalog_service.apply(load_document(DOCUMENT, "test"), "apply")
-    await local_services.provenance.audit_log.append(
-        Target.ACCESS_CONTROL,
-        "ann@t",
-        {"ActionType": "ApiKey.Created", "EntityType": "ApiKey", "EntityID": "AAAAAAAA"},
-        append_id="key-created-AAAAAAAA",
-    )
+    for key_id, user in (("AAAAAAAA", "ann@t"), ("BBBBBBBB", "bob@t")):
+        await local_services.provenance.audit_log.append(
+            Target.ACCESS_CONTROL,
+            user,
+            {"ActionType": "ApiKey.Created", "EntityType": "ApiKey", "EntityID": key_id},
+            append_id=f"key-created-{key_id}",
+        )
     key = ApiKey("AAAAAAAA", b"salt", b"digest", "bob@t", "earlier", None, now(), None, creators=None)
     assert await OlderKeyCreators(local_services.access.find_access_event).find_creator_ids(key) == ("ann@t",)
     with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as database, database:
-        database.execute("UPDATE records SET canonical = CAST(replace(canonical, 'ann@t', 'bob@t') AS BLOB)")
+        database.executescript(statement)
     assert await OlderKeyCreators(local_services.access.find_access_event).find_creator_ids(key) is None
 
 

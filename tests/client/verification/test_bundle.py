@@ -64,11 +64,12 @@ def write_bundle(
     *,
     unlisted: Mapping[str, bytes] | None = None,
     method: int = zipfile.ZIP_DEFLATED,
+    readme_start: bytes = b"",
 ) -> Path:
     """Write a bundle whose README lists its files, except the ``unlisted`` ones, which are compressed by ``method``."""
     digests = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in {**files, "README.txt": digests.encode()}.items():
+        for name, content in {**files, "README.txt": readme_start + digests.encode()}.items():
             archive.writestr(name, content)
         for name, content in (unlisted or {}).items():
             archive.writestr(name, content, method)
@@ -147,6 +148,15 @@ def test_a_large_file_that_is_read_as_a_whole_is_rejected(tmp_path: Path, name: 
     except BrokenError as error:
         fault = f"{error.broken_at}: {error}"
     assert f"{name}: {reason}" in fault
+
+
+def test_a_large_readme_is_rejected_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A README file that is much larger than the list of the bundle's files is rejected before it is unpacked."""
+    path = write_bundle(tmp_path / "b.zip", FILES, readme_start=b"\n" * 70_000)
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)
+    with pytest.raises(BrokenError, match=r"the file has more than 6\d,\d{3} bytes") as broken:
+        verify_bundle(path, [])
+    assert broken.value.broken_at == "README.txt"
 
 
 @pytest.mark.parametrize("start", [b"", b'[{"a":"', b"[" + b" " * 1_000, FILES["chains/1.json"][:-1]])

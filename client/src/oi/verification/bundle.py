@@ -50,6 +50,9 @@ _WITHOUT_PROOFS: Final = (
     "them from the stored hashes; to learn the fault, verify the chain in the service, or request it without filters"
 )
 _DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
+_MAX_README_TEXT_BYTES: Final = 65_536
+_MAX_DIGEST_LINE_BYTES: Final = 80
+"""Maximum size of a line of the README file without the name in it: the digest has 64 characters."""
 
 
 @dataclass(slots=True)
@@ -171,7 +174,9 @@ def _check_file_names_and_digests(files: BundleFiles) -> dict[str, Any]:
 def _read_listed_digests(files: BundleFiles) -> dict[str, str]:
     """Return the digests in the README file by the names of the files."""
     digests: dict[str, str] = {}
-    for line in files.iterate_lines(README):
+    # The file is read before its own digest is known, so its size must be plausible.
+    max_bytes = _MAX_README_TEXT_BYTES + sum(len(name.encode()) + _MAX_DIGEST_LINE_BYTES for name in files)
+    for line in files.iterate_lines(README, max_bytes):
         found = _DIGEST_LINE.fullmatch(line.decode("utf-8", "replace").rstrip("\r\n"))
         if found is None:
             continue

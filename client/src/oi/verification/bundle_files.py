@@ -55,8 +55,7 @@ class BundleFiles(Mapping[str, bytes]):
             KeyError: the bundle does not contain the file.
             BrokenError: the file is damaged, or has more than :data:`MAX_FILE_BYTES`.
         """
-        if self._entries[name].file_size > MAX_FILE_BYTES:
-            raise BrokenError(name, f"the file has more than {MAX_FILE_BYTES:,} bytes")
+        self._check_size(name, MAX_FILE_BYTES)
         return b"".join(self.iterate_parts(name))
 
     def iterate_parts(self, name: str) -> Iterator[bytes]:
@@ -68,13 +67,18 @@ class BundleFiles(Mapping[str, bytes]):
         """
         return self._read_file(name, lambda file: file.read(_PART_BYTES))
 
-    def iterate_lines(self, name: str) -> Iterator[bytes]:
-        """Read a file of any size in lines; a very long line is divided.
+    def iterate_lines(self, name: str, max_bytes: int) -> Iterator[bytes]:
+        """Read a file in lines; a very long line is divided.
+
+        Args:
+            name: name of the file.
+            max_bytes: maximum size of the file.
 
         Raises:
             KeyError: the bundle does not contain the file.
-            BrokenError: the file is damaged.
+            BrokenError: the file is damaged, or has more than ``max_bytes``.
         """
+        self._check_size(name, max_bytes)
         return self._read_file(name, lambda file: file.readline(_PART_BYTES))
 
     def compute_sha256(self, name: str) -> str:
@@ -88,6 +92,10 @@ class BundleFiles(Mapping[str, bytes]):
         for part in self.iterate_parts(name):
             digest.update(part)
         return digest.hexdigest()
+
+    def _check_size(self, name: str, max_bytes: int) -> None:
+        if self._entries[name].file_size > max_bytes:
+            raise BrokenError(name, f"the file has more than {max_bytes:,} bytes")
 
     def _read_file(self, name: str, read_part: Callable[[IO[bytes]], bytes]) -> Iterator[bytes]:
         try:

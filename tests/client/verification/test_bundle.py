@@ -106,6 +106,34 @@ def test_the_number_of_records_must_be_that_of_the_manifest(tmp_path: Path, stat
     assert f"broken at chains/1.json: the file has {reason}" in fault
 
 
+PROOFS = [
+    {"leafIndex": each["sequence"] - 1, "size": COUNT, "hashes": each["hashes"]}
+    for each in CHAIN["inclusion"]
+    if each["size"] == COUNT
+]
+
+
+@pytest.mark.parametrize(
+    ("proofs", "reason"),
+    [
+        (PROOFS, ""),
+        (PROOFS[:-1], "broken at proofs/1.json: the file has fewer proofs than records"),
+        ([*PROOFS, PROOFS[-1]], "broken at proofs/1.json: the file has more proofs than records"),
+    ],
+    ids=["equal", "fewer", "more"],
+)
+def test_a_filtered_chain_needs_one_proof_for_each_record(tmp_path: Path, proofs: list[Any], reason: str) -> None:
+    """The verifier reports the file of proofs if it has fewer or more proofs than the filtered chain has records."""
+    manifest = {
+        **MANIFEST,
+        "filters": {**MANIFEST["filters"], "startDate": "2026-01-01T00:00:00.000000Z"},
+        "chains": [{**MANIFEST["chains"][0], "complete": False, "verdict": None, "proof": "proofs/1.json"}],
+    }
+    files = FILES | {"manifest.json": json.dumps(manifest).encode(), "proofs/1.json": json.dumps(proofs).encode()}
+    faults = verify_bundle(write_bundle(tmp_path / "b.zip", files), []).faults
+    assert [fault.partition("): ")[2] for fault in faults] == ([reason] if reason else [])
+
+
 UNLISTED = "the bundle contains this file, but README.txt does not list it"
 COMPRESSED = "the file is compressed by another method than Deflate"
 

@@ -400,7 +400,10 @@ def _verify_and_describe_filtered_chain(
         if reason:
             raise BrokenError(here, reason)
         if checkpoint is not None:
-            _check_inclusion_proof(chain_entry["proof"], next(proofs, None), record, checkpoint)
+            proof = next(proofs, None)
+            if proof is None:
+                raise BrokenError(chain_entry["proof"], "the file has fewer proofs than records")
+            _check_inclusion_proof(chain_entry["proof"], proof, record, checkpoint)
         if chain_entry["target"] == AMENDMENTS:
             signatures.add_record(record)
         last = sequence

@@ -1,5 +1,6 @@
 """Tests that the verifier reads audit bundles within limits; tests/service verifies bundles of the service."""
 
+import errno
 import hashlib
 import json
 import re
@@ -193,6 +194,21 @@ def test_a_large_file_of_records_needs_little_memory(tmp_path: Path, start: byte
     path = write_bundle(tmp_path / "b.zip", FILES | {"chains/1.json": start + LARGE})
     [fault] = verify_in_little_memory(path).faults
     assert "broken at chains/1.json: " in fault
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.EIO, OSError), (errno.EINVAL, BrokenError)])
+def test_a_failed_disk_is_no_damaged_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
+) -> None:
+    """A failure to read is raised as it is; a position that does not exist in the zip file is a damage of the file."""
+
+    def fail(*_: object) -> None:
+        raise OSError(number, "failed")
+
+    path = write_bundle(tmp_path / "b.zip", FILES)
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", fail)
+    with pytest.raises(kind, match="failed"):
+        verify_bundle(path, [])
 
 
 def test_a_file_beyond_its_stated_size_is_damaged(tmp_path: Path) -> None:

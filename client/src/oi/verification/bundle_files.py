@@ -1,5 +1,6 @@
 """Files of an audit bundle (zip file), which are read one at a time and within limits."""
 
+import errno
 import hashlib
 import zipfile
 import zlib
@@ -13,7 +14,7 @@ MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 _PART_BYTES: Final = 65_536
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Methods of a bundle's files: the service compresses by Deflate; a repacked bundle may store files uncompressed."""
-_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 class BundleFiles(Mapping[str, bytes]):
@@ -54,6 +55,7 @@ class BundleFiles(Mapping[str, bytes]):
         Raises:
             KeyError: the bundle does not contain the file.
             BrokenError: the file is damaged, or has more than :data:`MAX_FILE_BYTES`.
+            OSError: the zip file cannot be read.
         """
         self._check_size(name, MAX_FILE_BYTES)
         return b"".join(self.iterate_parts(name))
@@ -64,6 +66,7 @@ class BundleFiles(Mapping[str, bytes]):
         Raises:
             KeyError: the bundle does not contain the file.
             BrokenError: the file is damaged.
+            OSError: the zip file cannot be read.
         """
         return self._read_file(name, lambda file: file.read(_PART_BYTES))
 
@@ -77,6 +80,7 @@ class BundleFiles(Mapping[str, bytes]):
         Raises:
             KeyError: the bundle does not contain the file.
             BrokenError: the file is damaged, or has more than ``max_bytes``.
+            OSError: the zip file cannot be read.
         """
         self._check_size(name, max_bytes)
         return self._read_file(name, lambda file: file.readline(_PART_BYTES))
@@ -87,6 +91,7 @@ class BundleFiles(Mapping[str, bytes]):
         Raises:
             KeyError: the bundle does not contain the file.
             BrokenError: the file is damaged.
+            OSError: the zip file cannot be read.
         """
         digest = hashlib.sha256()
         for part in self.iterate_parts(name):
@@ -103,5 +108,8 @@ class BundleFiles(Mapping[str, bytes]):
             with self._archive.open(self._entries[name]) as file:
                 while part := read_part(file):
                     yield part
-        except _DAMAGED as error:
+        except (*_DAMAGED, OSError) as error:
+            # A position in the zip file that does not exist is EINVAL; other errors are failures of the disk.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
             raise BrokenError(name, f"the file is damaged: {error}") from None

@@ -46,6 +46,21 @@ def test_an_endless_object_is_rejected() -> None:
     assert len(list(parts)) > 90
 
 
+def test_the_length_of_an_object_is_limited_exactly() -> None:
+    """An object of the maximum length is parsed, and a longer one is rejected, also if it arrives in one part."""
+    content = b"x" * (MAX_OBJECT_CHARACTERS - len('{"a":""}'))
+    assert len(list(iterate_json_objects([b'[{"a":"' + content + b'"}]']))) == 1
+    with pytest.raises(UnreadableError, match=f"object 1 of the file has more than {MAX_OBJECT_CHARACTERS:,} char"):
+        list(iterate_json_objects([b'[{"a":"x' + content + b'"}]']))
+
+
+@pytest.mark.parametrize(("text", "place"), [("[{}", "after 1 object"), ("[{},{}", "after 2 objects")])
+def test_the_place_of_a_fault_is_named(text: str, place: str) -> None:
+    """The error about a missing character states the number of objects before it."""
+    with pytest.raises(UnreadableError, match=f"`]` is missing {place}$"):
+        list(iterate_json_objects([text.encode()]))
+
+
 def test_objects_are_parsed_before_the_rest_is_read() -> None:
     """Each object is returned as soon as its part was read, so that memory does not depend on the number of objects."""
     parts = iter([b"[{}", b",{}", b",x"])

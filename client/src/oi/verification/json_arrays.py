@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from oi.counts import format_count
 from oi.json_text import build_object_rejecting_duplicates
 from oi.verification.hash_rule import parse_integer_or_exact_float
 
@@ -74,7 +75,7 @@ class _TextReader:
             UnreadableError: the text continues in another way.
         """
         if self.peek() != character:
-            place = f"after {self._parsed_objects} objects" if self._parsed_objects else "at the start"
+            place = f"after {format_count(self._parsed_objects, 'object')}" if self._parsed_objects else "at the start"
             raise UnreadableError(f"the file is not a JSON array of objects: `{character}` is missing {place}")
         self._position += 1
 
@@ -87,9 +88,10 @@ class _TextReader:
         number = self._parsed_objects + 1
         if self.peek() != "{":
             raise UnreadableError(f"the file is not a JSON array of objects: item {number} is not an object")
+        value: dict[str, Any]
         while True:
             try:
-                value, self._position = _DECODER.raw_decode(self._text, self._position)
+                value, end = _DECODER.raw_decode(self._text, self._position)
             except json.JSONDecodeError as error:
                 length = len(self._text) - self._position
                 if length > MAX_OBJECT_CHARACTERS:
@@ -101,8 +103,11 @@ class _TextReader:
             except (ValueError, RecursionError) as error:
                 raise UnreadableError(f"the file is not JSON: {error} in object {number}") from None
             else:
-                self._parsed_objects = number
-                return dict(value)
+                if end - self._position > MAX_OBJECT_CHARACTERS:
+                    reason = f"has more than {MAX_OBJECT_CHARACTERS:,} characters"
+                    raise UnreadableError(f"object {number} of the file {reason}")
+                self._position, self._parsed_objects = end, number
+                return value
 
     def _try_load(self, count: int) -> bool:
         """Load at least this number of characters, or all that remain; return False at the end of the text."""

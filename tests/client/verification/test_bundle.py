@@ -107,6 +107,14 @@ def test_the_number_of_records_must_be_that_of_the_manifest(tmp_path: Path, stat
     assert f"broken at chains/1.json: the file has {reason}" in fault
 
 
+def test_unreadable_records_do_not_hide_an_earlier_fault(tmp_path: Path) -> None:
+    """If a record is missing and a later one cannot be read, the result names the first record after the gap."""
+    without_second = [*CHAIN["records"][:1], *CHAIN["records"][2:]]
+    files = FILES | {"chains/1.json": json.dumps(without_second).encode()[:-1]}
+    [fault] = verify_bundle(write_bundle(tmp_path / "b.zip", files), []).faults
+    assert "broken at 000000000003: " in fault
+
+
 PROOFS = [
     {"leafIndex": each["sequence"] - 1, "size": COUNT, "hashes": each["hashes"]}
     for each in CHAIN["inclusion"]

@@ -6,6 +6,7 @@ two implementations of the rules must agree.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -203,8 +204,16 @@ def _find_broken_record_id(
     number = sequence_from_record_id(stated)
     if number is None or number <= progress.sequence or faulty.get("PreviousHash") == progress.last_hash:
         return expected
-    missing = stated != expected and all(record.get("RecordID") != expected for record in later_records)
+    missing = stated != expected and all(
+        record.get("RecordID") != expected for record in _iterate_readable_records(later_records)
+    )
     return format_record_id(number) if missing else expected
+
+
+def _iterate_readable_records(records: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the records up to the first that cannot be read, so that its error does not hide an earlier fault."""
+    with suppress(BrokenError):
+        yield from records
 
 
 def _describe_content_fault_or_empty(record: Mapping[str, Any]) -> str:

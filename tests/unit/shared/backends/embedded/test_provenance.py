@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.backends.embedded import provenance
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
@@ -120,10 +121,12 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
+@pytest.mark.parametrize("page_records", [1, 2, 3])
 async def test_records_without_a_head_item_are_found_by_their_genesis_hash(
-    audit_log: SqliteAuditLog, tmp_path: Path
+    audit_log: SqliteAuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_records: int
 ) -> None:
-    """The records of a chain without a head item are read; a chain that only mentions the genesis hash is another."""
+    """The records of a chain without a head item are read in pages; a chain that mentions its genesis hash is not."""
+    monkeypatch.setattr(provenance, "_ORPHANS_PAGE", page_records)
     genesis = compute_genesis_hash("plant-a", PLATFORM)
     mention = EVENT | {"AfterState": {"PreviousHash": genesis}}
     await audit_log.append(Target.ACCESS_CONTROL, "u", mention, append_id="1")
@@ -132,6 +135,7 @@ async def test_records_without_a_head_item_are_found_by_their_genesis_hash(
     with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as file, file:
         file.execute("DELETE FROM chains")
     pages = [page async for page in audit_log.store.iterate_orphan_pages(genesis)]
+    assert max(map(len, pages)) <= page_records
     assert [record.hash for page in pages for record in page] == [first["Hash"], second["Hash"]]
     assert not [page async for page in audit_log.store.iterate_orphan_pages("0" * 64)]
 
@@ -252,6 +256,31 @@ async def test_look_ups_do_not_wait_for_queries(audit_log: SqliteAuditLog) -> No
     finally:
         condition.released.set()
     assert (await scan).records == [found]
+
+
+async def test_look_ups_do_not_wait_for_orphan_records(
+    audit_log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look-up by append id does not wait for the search for records of a chain without a head item."""
+    await audit_log.append(PLATFORM, "u", EVENT, append_id="a")
+    begun, released = threading.Event(), threading.Event()
+
+    def search_until_released(*_: object) -> None:
+        begun.set()
+        released.wait()
+
+    async def list_orphan_pages() -> list[object]:
+        return [page async for page in audit_log.store.iterate_orphan_pages("0" * 64)]
+
+    monkeypatch.setattr(provenance, "find_number_of_orphans", search_until_released)
+    search = asyncio.create_task(list_orphan_pages())
+    await asyncio.to_thread(begun.wait)
+    try:
+        async with asyncio.timeout(30):
+            assert await audit_log.store.find(ChainKey(PLATFORM, ""), LookupField.APPEND_ID, ["a"])
+    finally:
+        released.set()
+    assert await search == []
 
 
 async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:

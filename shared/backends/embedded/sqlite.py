@@ -107,7 +107,7 @@ def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
         store_name: what the file stores, for the error message, for instance ``the catalog``.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with the given code.
+        WorkspaceError: UNAVAILABLE with the given code; it has no Retry-After if the file is damaged.
     """
     try:
         yield
@@ -127,7 +127,7 @@ def build_file_failure_error(error_code: str, store_name: str, cause: BaseExcept
     """
     if is_damaged_file_error(cause):
         _LOG.error("the file of %s is damaged: %s", store_name, cause)
-        detail = f"The file of {store_name} is damaged; an operator must restore it."
+        detail = f"The file of {store_name} is damaged; requests that need it fail until an operator repairs it."
         return WorkspaceError(Kind.UNAVAILABLE, error_code, detail, retryAfter=None)
     name = store_name[0].upper() + store_name[1:]
     return WorkspaceError(Kind.UNAVAILABLE, error_code, f"{name} does not respond; retry later.")

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from shared.backends.embedded import sqlite
 from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher
+from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
@@ -165,6 +167,39 @@ async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
 
 def _read_sums(number: int, connection: sqlite3.Connection) -> list[tuple[int]]:
     return connection.execute("SELECT ? + n FROM t", (number,)).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("content", "detail", "members"),
+    [
+        (
+            b"no database" * 100,
+            "The file of the store of quotas is damaged; requests that need it fail until an operator repairs it.",
+            {"retryAfter": None},
+        ),
+        (None, "The store of quotas does not respond; retry later.", {}),
+    ],
+    ids=["damaged", "folder"],
+)
+def test_failures_of_a_file_are_converted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None, detail: str, members: dict[str, object]
+) -> None:
+    """The error about a damaged file has no Retry-After, and the cause is logged; other failures can be temporary."""
+    path = tmp_path / "t.sqlite"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with (
+        pytest.raises(WorkspaceError) as caught,
+        sqlite.convert_sqlite_errors("QUOTAS_UNAVAILABLE", "the store of quotas"),
+        closing(sqlite3.connect(path)) as connection,
+    ):
+        connection.execute("SELECT * FROM t")
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "QUOTAS_UNAVAILABLE")
+    assert (caught.value.detail, caught.value.members) == (detail, members)
+    logged = ["the file of the store of quotas is damaged: file is not a database"] if content else []
+    assert caplog.messages == logged
 
 
 async def test_a_cancelled_read_ends_its_statement(tmp_path: Path) -> None:

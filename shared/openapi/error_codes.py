@@ -238,7 +238,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The audit record, also that of a change, is larger than its maximum size.", 413
     ),
     "RECORD_DAMAGED": _build_error_code(
-        "The stored record is damaged, so it is not returned to a repeated request, or not approved or rejected.", 409
+        "The stored record is damaged: a repeated request does not get it, and an amendment cannot be decided.", 409
     ),
     "RECORD_NOT_FOUND": _build_error_code("The chain has no record with this RecordID.", 404),
     "TARGET_UNKNOWN": _build_error_code("`target` must be one of the four targets.", 400),

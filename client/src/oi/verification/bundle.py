@@ -47,7 +47,8 @@ REPORT: Final = "report.html"
 README: Final = "README.txt"
 _WITHOUT_PROOFS: Final = (
     "the bundle has no proofs of these records: the service omits them if it finds the chain broken, or cannot compute "
-    "them from the stored hashes; to learn the fault, verify the chain in the service, or request it without filters"
+    "them from the stored hashes; to learn the fault, verify the chain in the service, or request the bundle without "
+    "filters"
 )
 _DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 _MAX_README_TEXT_BYTES: Final = 65_536

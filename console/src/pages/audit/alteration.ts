@@ -5,8 +5,9 @@ import type { CheckedRecord } from "./checkedRecord.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
 
 export const ALTERED = "Altered after it was recorded. Do not rely on these values.";
-/** For a chain of which no record is left, so that there are no values. */
-export const REMOVED = "All records were removed after they were recorded.";
+/** For a chain that counts no records: they were removed, or only the count was altered. */
+export const EMPTIED =
+  "Records were removed or altered after they were recorded. Do not rely on the records of this chain.";
 
 /** Returns the signs that a record, or its neighbour, was altered or removed; empty for a sound record. */
 export function listAlterations(found: CheckedRecord): string[] {

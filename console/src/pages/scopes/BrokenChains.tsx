@@ -5,7 +5,7 @@ import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import type { Resource } from "@/components/useResource.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
-import { ALTERED, REMOVED } from "@/pages/audit/alteration.ts";
+import { ALTERED, EMPTIED } from "@/pages/audit/alteration.ts";
 import { buildAddress } from "@/pages/audit/place.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import { useBrokenChains } from "./useBrokenChains.ts";
@@ -46,7 +46,7 @@ export function BrokenChain({ chain, newest }: ChainProps) {
     <>
       <UnknownState broken={broken} />
       <BrokenBanners
-        chains={newest?.broken ? [{ chain, at: newest.at, isRemoved: listed[0]?.isRemoved ?? false }] : listed}
+        chains={newest?.broken ? [{ chain, at: newest.at, isEmpty: listed[0]?.isEmpty ?? false }] : listed}
       />
     </>
   );
@@ -67,23 +67,23 @@ function UnknownState({ broken: { error, reload } }: { broken: Resource<unknown>
 interface Broken {
   chain: ChainName;
   at: string | null;
-  /** Whether all its records were removed. */
-  isRemoved: boolean;
+  /** Whether it counts no records; the count may be altered, too. */
+  isEmpty: boolean;
 }
 
 function toBroken(scopes: readonly AuditScope[] = []): Broken[] {
   return scopes.map((scope) => ({
     chain: toChainName(scope),
     at: scope.lastVerifiedAt,
-    isRemoved: scope.records === 0,
+    isEmpty: scope.records === 0,
   }));
 }
 
 function BrokenBanners({ chains }: { chains: readonly Broken[] }) {
   return (
     <>
-      <BrokenBanner title={ALTERED} chains={chains.filter(({ isRemoved }) => !isRemoved)} />
-      <BrokenBanner title={REMOVED} chains={chains.filter(({ isRemoved }) => isRemoved)} />
+      <BrokenBanner title={ALTERED} chains={chains.filter(({ isEmpty }) => !isEmpty)} />
+      <BrokenBanner title={EMPTIED} chains={chains.filter(({ isEmpty }) => isEmpty)} />
     </>
   );
 }

@@ -39,10 +39,12 @@ test("a form repeats a request with its key until the outcome is known, and send
   expect(new Set([first, refused, other, later]).size).toBe(4);
 });
 
-test("a form starts another job if the one of a lost reply was cancelled meanwhile", async () => {
+const ENDED = ["cancelled", "failed"] as const;
+
+test.each(ENDED)("a form starts another job if the one of a lost reply has the status %s", async (status) => {
   const requests = new JobRequests();
   const keys: string[] = [];
-  const send = (...replies: ("cancelled" | "pending" | ApiError)[]) =>
+  const send = (...replies: (typeof status | "pending" | ApiError)[]) =>
     requests.run({}, async (key) => {
       keys.push(key);
       const reply = replies.shift() ?? "pending";
@@ -50,7 +52,7 @@ test("a form starts another job if the one of a lost reply was cancelled meanwhi
       return { status: reply };
     });
   await expect(send(refuse(0, "UNREACHABLE"))).rejects.toThrow();
-  expect(await send("cancelled", "pending")).toEqual({ status: "pending" });
+  expect(await send(status, "pending")).toEqual({ status: "pending" });
   const [lost, repeated, other] = keys;
   expect(repeated).toBe(lost);
   expect(other).not.toBe(lost);

@@ -1,6 +1,7 @@
 import { act } from "preact/test-utils";
 import { afterEach, expect, test, vi } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
+import { subscribeToToasts, type Toast } from "../src/components/toasts.ts";
 import { Start } from "../src/pages/downloads/Start.tsx";
 import { NewImport } from "../src/pages/imports/NewImport.tsx";
 import * as upload from "../src/pages/imports/upload.ts";
@@ -46,6 +47,20 @@ test("a bundle whose reply was lost is started once", async () => {
   await vi.waitFor(() => expect(root.querySelector("input[type=checkbox]")).not.toBeNull());
   await act(() => root.querySelector<HTMLInputElement>("input[type=checkbox]")?.click());
   await expectOneKey(post, submit);
+});
+
+test("a download of a lost reply that is complete is not reported as started", async () => {
+  const post = loseReplies();
+  let toasts: readonly Toast[] = [];
+  subscribeToToasts((now) => {
+    toasts = now;
+  });
+  await show(<Start from={{ kind: "connection", connection: "rig", surface: "" }} onStarted={() => undefined} />);
+  await submit();
+  await vi.waitFor(() => expect(root.querySelector("[role=alert]")).not.toBeNull());
+  post.mockResolvedValue({ status: "completed" });
+  await submit();
+  await vi.waitFor(() => expect(toasts.at(-1)?.text).toBe("Your earlier attempt started the download; it is complete"));
 });
 
 test("an import whose reply was lost is created once", async () => {

@@ -25,6 +25,10 @@ export function needsNewKey(error: unknown): boolean {
   );
 }
 
+function hasFailed({ status }: Pick<BackgroundJob, "status">): boolean {
+  return status === "failed" || status === "cancelled";
+}
+
 /**
  * The requests of a form that starts jobs. A repetition after a lost reply has the same `Idempotency-Key`, so the
  * service executes it once; a request with other content has another key.
@@ -47,8 +51,8 @@ export class JobRequests {
     try {
       const job = await send(key);
       this.#keys.clear();
-      // The user cancelled the job of the lost reply in the list, and starts another one.
-      return isRepeated && job.status === "cancelled" ? await this.run(content, send) : job;
+      // The job of the lost reply failed, or the user cancelled it in the list; the user wants another one.
+      return isRepeated && hasFailed(job) ? await this.run(content, send) : job;
     } catch (error) {
       if (needsNewKey(error)) {
         this.#keys.delete(text);

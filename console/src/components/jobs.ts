@@ -43,6 +43,13 @@ export function choosePause({ data, before, failed, waited }: Turn<readonly Back
   return Math.min(Math.max(SOONEST_MS, waited * GROWTH), LATEST_MS);
 }
 
+/** Returns the message after a start; a start that repeats one with a lost reply returns the job of the first. */
+export function describeStart(noun: string, { status }: Pick<BackgroundJob, "status">): string {
+  return status === "completed"
+    ? `Your earlier attempt started the ${noun}; it is complete`
+    : `The ${noun} was started`;
+}
+
 /** Returns the reason of a failure without its code, which is for programs; null without a failure. */
 export function describeFailure({ error, errorCode }: BackgroundJob): string | null {
   const prefix = `${errorCode}: `;

@@ -5,6 +5,7 @@ import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
 import { Select } from "@/components/Field.tsx";
+import { describeStart } from "@/components/jobs.ts";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
@@ -43,9 +44,10 @@ export function Start({ from, onStarted }: Props) {
     setError(undefined);
     try {
       const request = { source, format, dateRange: range };
-      onStarted(await requests.run(request, (key) => startDownload(request, key)), source);
+      const download = await requests.run(request, (key) => startDownload(request, key));
+      onStarted(download, source);
       setSaved(range);
-      showToast("The download was started");
+      showToast(describeStart("download", download));
     } catch (failure) {
       setError(failure);
     } finally {

@@ -6,6 +6,7 @@ import { ApiError, api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { DateField } from "@/components/DateField.tsx";
 import { Checkbox, Field } from "@/components/Field.tsx";
+import { describeStart } from "@/components/jobs.ts";
 import { Loaded } from "@/components/Loaded.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
@@ -43,8 +44,8 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
         entityId: entity === "" ? undefined : entity,
         receipts: receipts || undefined,
       };
-      await requests.run(bundle, (key) => startBundle(api, bundle, key));
-      showToast("The bundle was started");
+      const job = await requests.run(bundle, (key) => startBundle(api, bundle, key));
+      showToast(describeStart("bundle", job));
       setChains([]);
       setStart("");
       setEnd("");

@@ -32,11 +32,12 @@ test("a form repeats a request with its key until the outcome is known, and send
   await send({ a: 1 }, refuse(0, "UNREACHABLE"));
   await send({ a: 2 }, refuse(400, "VALIDATION_FAILED"));
   await send({ a: 2 }, refuse(503, "UNAVAILABLE"));
+  await send({ a: 3 });
   await send({ a: 1 });
   await send({ a: 1 });
-  const [first, refused, other, repeated, later] = keys;
+  const [first, refused, other, started, repeated, later] = keys;
   expect(repeated).toBe(first);
-  expect(new Set([first, refused, other, later]).size).toBe(4);
+  expect(new Set([first, refused, other, started, later]).size).toBe(5);
 });
 
 const ENDED = ["cancelled", "failed"] as const;

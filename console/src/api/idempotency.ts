@@ -50,7 +50,7 @@ export class JobRequests {
     this.#keys.set(text, key);
     try {
       const job = await send(key);
-      this.#keys.clear();
+      this.#keys.delete(text);
       // The job of the lost reply failed, or the user cancelled it in the list; the user wants another one.
       return isRepeated && hasFailed(job) ? await this.run(content, send) : job;
     } catch (error) {

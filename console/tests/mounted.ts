@@ -55,6 +55,6 @@ export const submit = () =>
 export const chooseFile = (file: File) =>
   act(() => {
     const input = root.querySelector<HTMLInputElement>("input[type=file]");
-    if (input) Object.defineProperty(input, "files", { value: [file] });
+    if (input) Object.defineProperty(input, "files", { value: [file], configurable: true });
     input?.dispatchEvent(new Event("change", { bubbles: true }));
   });

@@ -28,3 +28,17 @@ test("an import starts only with the mapping that was previewed", async () => {
   await press("Preview again");
   await vi.waitFor(() => expect(findButton("Start import")?.disabled).toBe(false));
 });
+
+test("a click on the field for the file empties it, so that the same file can be chosen again", async () => {
+  vi.spyOn(session.api, "get").mockResolvedValue({ dataConnections: [] });
+  await show(<NewImport connection="c" onChanged={() => undefined} />);
+  const input = root.querySelector<HTMLInputElement>("input[type=file]");
+  let isEmptied = false;
+  Object.defineProperty(input, "value", {
+    set: (text) => {
+      isEmptied = text === "";
+    },
+  });
+  await act(() => input?.click());
+  expect(isEmptied).toBe(true);
+});

@@ -71,8 +71,12 @@ test("an import whose reply was lost is created once", async () => {
   await expectOneKey(post, () => press("Upload and preview"));
 });
 
-test("an upload that fails is repeated for the same import", async () => {
+test.each([
+  ["for the same import", "pending", 1],
+  ["for another import if that one was cancelled", "cancelled", 2],
+])("an upload that fails is repeated %s", async (_, status, created) => {
   const post = loseReplies();
+  vi.spyOn(session.api, "get").mockResolvedValue({ ...LISTS, status } as never);
   post.mockImplementation((path: string) =>
     Promise.resolve(
       (path.endsWith("/preview") ? { columns: [], messages: [], problems: [] } : { importId: "i" }) as never,
@@ -87,5 +91,5 @@ test("an upload that fails is repeated for the same import", async () => {
     await vi.waitFor(() => expect(send).toHaveBeenCalledTimes(uploads));
   }
   await vi.waitFor(() => expect(findButton("Start import")?.disabled).toBe(false));
-  expect(post.mock.calls.filter(([path]) => !path.endsWith("/preview"))).toHaveLength(1);
+  expect(post.mock.calls.filter(([path]) => !path.endsWith("/preview"))).toHaveLength(created);
 });

@@ -1,4 +1,4 @@
-import type { BackgroundJob } from "@/components/jobs.ts";
+import { type BackgroundJob, hasFailed } from "@/components/jobs.ts";
 import { ApiError } from "./problem.ts";
 
 /** Creates a random `Idempotency-Key`; pages loaded by http have no `crypto.randomUUID`. */
@@ -23,10 +23,6 @@ export function needsNewKey(error: unknown): boolean {
     error.code !== UNDECIDED_CODE &&
     !UNDECIDED_STATUSES.includes(error.status)
   );
-}
-
-function hasFailed({ status }: Pick<BackgroundJob, "status">): boolean {
-  return status === "failed" || status === "cancelled";
 }
 
 /**

@@ -61,6 +61,11 @@ export function isUnfinished(job: BackgroundJob): boolean {
   return job.status === "pending" || job.status === "running";
 }
 
+/** Tells whether a job failed or was cancelled. */
+export function hasFailed({ status }: Pick<BackgroundJob, "status">): boolean {
+  return status === "failed" || status === "cancelled";
+}
+
 /** Returns the progress of the jobs as a comparable text, without the links, which always change. */
 function summarizeProgress(jobs: readonly BackgroundJob[] | undefined): string {
   return JSON.stringify(jobs?.map(({ statusUrl, status, progress }) => [statusUrl, status, progress]));

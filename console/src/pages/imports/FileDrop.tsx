@@ -42,6 +42,10 @@ export function FileDrop({ file, disabled, onChoose }: Props) {
         type="file"
         accept=".csv,.tsv,.txt,.ndjson,.jsonl,.parquet"
         disabled={disabled}
+        onClick={(event) => {
+          // Browsers report no change if the same file is chosen again.
+          event.currentTarget.value = "";
+        }}
         onChange={(event) => take(event.currentTarget.files)}
       />
     </fieldset>

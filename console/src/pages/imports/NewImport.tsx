@@ -2,12 +2,13 @@ import { useState } from "preact/hooks";
 import { JobRequests } from "@/api/idempotency.ts";
 import type { CreatedImport } from "@/api/imports.ts";
 import { Button } from "@/components/Button.tsx";
+import { hasFailed } from "@/components/jobs.ts";
 import { showToast } from "@/components/toasts.ts";
 import { formatBytes } from "@/format.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { ConnectionField } from "./ConnectionField.tsx";
-import { createImport, startImport } from "./calls.ts";
+import { createImport, fetchImport, startImport } from "./calls.ts";
 import { type FileFacts, guessTimeColumn, inspectFile } from "./columns.ts";
 import { FileDrop } from "./FileDrop.tsx";
 import css from "./Imports.module.css";
@@ -42,6 +43,11 @@ export function NewImport({ connection: first, onChanged }: Props) {
 
   useUnsavedWarning(chosen !== undefined);
 
+  const forgetImport = () => {
+    setCreated(undefined);
+    setUploaded(false);
+    mapped.clear();
+  };
   const choose = async (file: File) => {
     const facts = await inspectFile(file);
     setChosen({ file, facts });
@@ -49,9 +55,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
       timestamp: guessTimeColumn(facts.columns),
       ...(facts.format === "csv" ? { delimiter: facts.delimiter } : {}),
     });
-    setCreated(undefined);
-    setUploaded(false);
-    mapped.clear();
+    forgetImport();
     setError(undefined);
   };
   const run = async (work: () => Promise<void>) => {
@@ -73,10 +77,14 @@ export function NewImport({ connection: first, onChanged }: Props) {
   };
   const show = (shown: Chosen) =>
     run(async () => {
-      const made = created ?? (await create(shown));
-      // An upload that fails is repeated for the same import.
+      // An upload that fails is repeated for the same import, unless the user cancelled that import in the list.
+      const known = created && !hasFailed(await fetchImport(created.importId)) ? created : undefined;
+      if (!known) {
+        forgetImport();
+      }
+      const made = known ?? (await create(shown));
       setCreated(made);
-      if (!uploaded) {
+      if (!known || !uploaded) {
         await upload(made, shown.file, setSent);
         setUploaded(true);
       }
@@ -88,8 +96,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
       showToast("The import was started");
       setStarted((before) => before + 1);
       setChosen(undefined);
-      setCreated(undefined);
-      mapped.clear();
+      forgetImport();
     });
   return (
     <Panel title="New import">

@@ -64,10 +64,10 @@ test("the address of a run contains a text that was emptied, so the link does no
   ]);
 });
 
-test("typed pairs may hold blanks and signs of equality", () => {
+test("the value of a typed pair may contain signs of equality, and its spaces count", () => {
   expect(parsePairs("a=1\n\n b = x=y \nc")).toEqual([
     ["p.a", "1"],
-    ["p.b", "x=y"],
+    ["p.b", " x=y "],
     ["p.c", ""],
   ]);
 });

@@ -31,6 +31,14 @@ test("the page for tokens without a list of queries takes the parameters from th
   signIn();
   await show(<LookupRun route={route("p.low=7&p.text=a%3Db&limit=5")} />);
   expect(root.querySelector("textarea")?.value).toBe("low=7\ntext=a=b");
+  expect(root.textContent).not.toContain("They are ignored");
+});
+
+test("the page for tokens without a list of queries names the inputs that do not fit into a line", async () => {
+  signIn();
+  await show(<LookupRun route={route("p.low=7&lmit=5&p.text=a%0Ab")} />);
+  expect(root.querySelector("textarea")?.value).toBe("low=7");
+  expect(root.textContent).toContain("They are ignored: lmit, p.text");
 });
 
 test("an address with an API path becomes that of its query, with the same inputs", async () => {

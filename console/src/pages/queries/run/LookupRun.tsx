@@ -7,11 +7,11 @@ import type { PageProps } from "@/pageProps.ts";
 import { Page } from "@/shell/Page.tsx";
 import { ListActions } from "../ListActions.tsx";
 import { ExtentInputs } from "./ExtentInputs.tsx";
-import { formatPairs, parsePairs } from "./pairs.ts";
+import { findIgnoredInputs, formatPairs, parsePairs } from "./pairs.ts";
 import { buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
-import { parseExtent } from "./WarmRun.tsx";
+import { IgnoredInputs, parseExtent } from "./WarmRun.tsx";
 
 /** The page for tokens that can run queries but not list them. */
 export default function LookupRun({ route }: PageProps) {
@@ -28,6 +28,10 @@ export default function LookupRun({ route }: PageProps) {
       <Notice title="Your token can run queries, but not list them">
         <p>Enter the ID (lookup) or the API path of a query. To list queries, you need Workspace.Catalog.Read.</p>
       </Notice>
+      <IgnoredInputs
+        title="The address contains inputs that this page cannot use"
+        names={findIgnoredInputs(route.query)}
+      />
       <RunForm
         run={run}
         ask={ask}
@@ -40,7 +44,7 @@ export default function LookupRun({ route }: PageProps) {
         {open && (
           <TextArea
             label="Parameters"
-            hint="one per line: name=value"
+            hint="one per line: name=value; spaces in a value count"
             rows={3}
             mono
             value={text}

@@ -11,7 +11,7 @@ import { navigate, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
 import { buildArguments } from "./parameters.ts";
-import { buildRunHref, buildWarmCall, type Extent } from "./queryCall.ts";
+import { buildRunHref, buildWarmCall, EXTENT_NAMES, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 
@@ -29,11 +29,7 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   const unknown = findUnknownInputs(query, route.query);
   return (
     <>
-      {unknown.length > 0 && (
-        <Notice kind="warn" title="The address contains inputs that the query does not have">
-          They are ignored: <VisibleText text={unknown.join(", ")} />
-        </Notice>
-      )}
+      <IgnoredInputs title="The address contains inputs that the query does not have" names={unknown} />
       <RunForm run={run} ask={ask} onRun={start} columns={query.schema?.columns ?? []} signals={signals}>
         <ParameterInputs
           parameters={query.parameters}
@@ -46,6 +42,15 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
         <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
       </RunForm>
     </>
+  );
+}
+
+/** The names of inputs in the address that have no effect; the title says why. */
+export function IgnoredInputs({ title, names }: { title: string; names: readonly string[] }) {
+  return names.length === 0 ? null : (
+    <Notice kind="warn" title={title}>
+      They are ignored: <VisibleText text={names.join(", ")} />
+    </Notice>
   );
 }
 
@@ -67,11 +72,9 @@ export function parseExtent(query: URLSearchParams): Extent {
   return { timeRange: read("timeRange"), from: read("from"), to: read("to"), limit: read("limit") };
 }
 
-const EXTENT: readonly string[] = ["timeRange", "from", "to", "limit"];
-
 /** Returns the names in an address that are neither parameters of the query nor parts of its time range and limit. */
 export function findUnknownInputs({ parameters }: Pick<WarmQuery, "parameters">, address: URLSearchParams): string[] {
-  const known = new Set([...EXTENT, ...parameters.map(({ name }) => `p.${name}`)]);
+  const known = new Set<string>([...EXTENT_NAMES, ...parameters.map(({ name }) => `p.${name}`)]);
   return [...new Set(address.keys())].filter((name) => !known.has(name));
 }
 

@@ -15,6 +15,9 @@ export interface Extent {
   limit: string;
 }
 
+/** The properties of `Extent`, which are query parameters of the API and of addresses. */
+export const EXTENT_NAMES = ["timeRange", "from", "to", "limit"] as const satisfies readonly (keyof Extent)[];
+
 /** A call that runs an approved query or an ad-hoc text. */
 export interface QueryCall {
   /** Base name of its files. */
@@ -48,7 +51,7 @@ export function buildWarmCall(
 ): QueryCall {
   const path = `/oi-api/warm-queries/${lookup.split("/").map(encodeURIComponent).join("/")}`;
   const query = [...parameters];
-  for (const name of ["timeRange", "from", "to", "limit"] as const) {
+  for (const name of EXTENT_NAMES) {
     if (extent[name] !== "") {
       query.push([name, extent[name]]);
     }

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { isTransition, queryAmendments } from "@/api/amendments.ts";
+import { type Amendment, isTransition, queryAmendments } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -9,7 +9,7 @@ import { DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { Decision } from "./Decision.tsx";
-import { findLastSequence, toEntry } from "./entries.ts";
+import { type Entry, findLastSequence, toEntry } from "./entries.ts";
 
 const PAGE = 50;
 
@@ -31,7 +31,7 @@ export function Queue({ scope, from }: Props) {
     [scope, toSequence],
   );
   const list = useRef<HTMLElement>(null);
-  /** Position of the card that was just decided. */
+  /** Position among the cards of the one that was just decided; a damaged amendment has no card. */
   const decided = useRef<number>(undefined);
   // The decided card had the focus; the next key press would begin at the top of the page.
   useLayoutEffect(() => {
@@ -50,16 +50,21 @@ export function Queue({ scope, from }: Props) {
         {({ records, hasMore }) => {
           const waiting = records.filter((record) => !isTransition(record)).map(toEntry);
           const last = findLastSequence(waiting.map(({ id }) => id));
+          const cards = waiting.filter(hasCard);
           return (
             <>
               {waiting.length === 0 && <Nothing hasNewer={pages.length > 1} />}
-              {waiting.map(({ id, amendment, damaged }, position) =>
-                damaged || !amendment ? (
-                  <DamagedNotice key={id} id={id} />
-                ) : (
-                  <AmendmentCard key={id} scope={scope} amendment={amendment} status="pending">
-                    <Decision scope={scope} amendment={amendment} onReload={() => reloadAfter(position)} />
+              {waiting.map((entry) =>
+                hasCard(entry) ? (
+                  <AmendmentCard key={entry.id} scope={scope} amendment={entry.amendment} status="pending">
+                    <Decision
+                      scope={scope}
+                      amendment={entry.amendment}
+                      onReload={() => reloadAfter(cards.indexOf(entry))}
+                    />
                   </AmendmentCard>
+                ) : (
+                  <DamagedNotice key={entry.id} id={entry.id} />
                 ),
               )}
               <div class={css.row}>
@@ -75,6 +80,11 @@ export function Queue({ scope, from }: Props) {
       </Loaded>
     </section>
   );
+}
+
+/** Tells whether an entry is an amendment that can be shown. */
+function hasCard(entry: Entry): entry is Entry & { amendment: Amendment } {
+  return entry.amendment !== undefined && !entry.damaged;
 }
 
 /** Focuses the card at a position, or the nearest one, or the list; not if an element still has the focus. */

@@ -61,3 +61,15 @@ test("a change of a removed member reports the removal, and does not ask for ano
   expect(root.textContent).not.toContain("another ID");
   expect(findButton("Save")?.disabled).toBe(true);
 });
+
+test("a disabling of a removed member shows that the member does not exist", async () => {
+  const get = vi.spyOn(session.api, "get").mockResolvedValue(MEMBER);
+  vi.spyOn(session.api, "put").mockRejectedValue(new ApiError({ status: 409, code: "MEMBER_ID_RETIRED", detail: "" }));
+  await show(<MemberPage id="eve@t" />);
+  await vi.waitFor(() => expect(findButton("Disable")).toBeDefined());
+  await press("Disable");
+  get.mockRejectedValue(new ApiError({ status: 404, code: "MEMBER_NOT_FOUND", detail: "" }));
+  await press("Disable the member");
+  await vi.waitFor(() => expect(root.textContent).toContain("“eve@t” does not exist"));
+  expect(root.querySelector("dialog")).toBeNull();
+});

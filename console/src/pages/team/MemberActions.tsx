@@ -3,7 +3,7 @@ import type { ShownItem } from "@/administration/ItemPage.tsx";
 import { RefusalNotice } from "@/administration/RefusalNotice.tsx";
 import { RemoveButton } from "@/administration/RemoveButton.tsx";
 import { Attempts } from "@/api/attempts.ts";
-import { api, isOutdated } from "@/api/index.ts";
+import { ApiError, api, isOutdated } from "@/api/index.ts";
 import { storeItem } from "@/api/items.ts";
 import { type Member, memberPath } from "@/api/team.ts";
 import { Button } from "@/components/Button.tsx";
@@ -63,6 +63,14 @@ function EnableButton({ item, replace, reload }: ShownItem<Member>) {
     close();
     reload();
   };
+  /** Changes the member; the page reports if another person removed it. */
+  const confirm = () =>
+    setEnabled().catch((failure: unknown) => {
+      if (!(failure instanceof ApiError && failure.code === MEMBER_RULES.removedCode)) {
+        throw failure;
+      }
+      look();
+    });
   return (
     <>
       <Button onClick={() => setAsking(true)}>{verb}</Button>
@@ -72,7 +80,7 @@ function EnableButton({ item, replace, reload }: ShownItem<Member>) {
           label={`${verb} the member`}
           danger={item.enabled}
           onClose={close}
-          onConfirm={setEnabled}
+          onConfirm={confirm}
           renderError={(error) => <RefusalNotice error={error} onReload={look} />}
           isFinal={isOutdated}
         >

@@ -1,7 +1,8 @@
-import { expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
+import { ApiError } from "../src/api/problem.ts";
 import { WebhookPage } from "../src/pages/webhooks/WebhookPage.tsx";
 import { session } from "../src/session/index.ts";
-import { mountRoot, press, root, show, submit, typeInto } from "./mounted.ts";
+import { findButton, mountRoot, press, root, show, submit, typeInto } from "./mounted.ts";
 
 const WEBHOOK = {
   ...{
@@ -17,23 +18,29 @@ const WEBHOOK = {
 
 mountRoot();
 
+const LISTS = {
+  ...{ deliveries: [], cursor: null, surfaces: [], dataConnections: [] },
+  eventTypes: [{ type: "alert.fired", description: "" }],
+};
+const findInput = () => [...root.querySelectorAll<HTMLInputElement>("input")].find((each) => each.value === "Stored");
+
+/** Shows the page, and types a description. */
+async function change(): Promise<void> {
+  await show(<WebhookPage id="w" />);
+  await vi.waitFor(() => expect(findInput()).toBeDefined());
+  await typeInto(findInput(), "Typed");
+}
+
+beforeEach(() => {
+  vi.spyOn(session.api, "get").mockImplementation((path: string) =>
+    Promise.resolve((path.endsWith("/webhooks/w") ? WEBHOOK : LISTS) as never),
+  );
+});
+
 test("the rotation of the secret keeps what was typed into the form of the webhook", async () => {
-  vi.spyOn(session.api, "get").mockImplementation((path: string) => {
-    const lists = {
-      deliveries: [],
-      cursor: null,
-      eventTypes: [{ type: "alert.fired", description: "" }],
-      surfaces: [],
-      dataConnections: [],
-    };
-    return Promise.resolve((path.endsWith("/webhooks/w") ? WEBHOOK : lists) as never);
-  });
   vi.spyOn(session.api, "post").mockResolvedValue({ ...WEBHOOK, etag: '"2"', secret: "whsec_new" });
   const put = vi.spyOn(session.api, "put").mockReturnValue(new Promise(() => undefined));
-  const find = () => [...root.querySelectorAll<HTMLInputElement>("input")].find((each) => each.value === "Stored");
-  await show(<WebhookPage id="w" />);
-  await vi.waitFor(() => expect(find()).toBeDefined());
-  await typeInto(find(), "Typed");
+  await change();
   await press("Rotate the secret");
   await press("Create a new secret");
   await vi.waitFor(() => expect(root.textContent).toContain("whsec_new"));
@@ -43,4 +50,18 @@ test("the rotation of the secret keeps what was typed into the form of the webho
   await vi.waitFor(() => expect(put).toHaveBeenCalled());
   expect(put.mock.calls[0]?.[1]).toMatchObject({ description: "Typed" });
   expect(put.mock.calls[0]?.[2]).toEqual({ headers: { "If-Match": '"2"' } });
+});
+
+test("a webhook that another person removed has no new secret, and no deliveries that can be sent", async () => {
+  vi.spyOn(session.api, "put").mockRejectedValue(
+    new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "" }),
+  );
+  await change();
+  await submit();
+  await vi.waitFor(() => expect(findButton("Reload")).toBeDefined());
+  expect(findButton("Send a test event")).toBeDefined();
+  vi.spyOn(session.api, "get").mockRejectedValue(new ApiError({ status: 404, code: "WEBHOOK_NOT_FOUND", detail: "" }));
+  await press("Reload");
+  await vi.waitFor(() => expect(root.textContent).toContain("Another person removed this webhook"));
+  expect([findButton("Rotate the secret"), findButton("Send a test event")]).toEqual([undefined, undefined]);
 });

@@ -1,6 +1,7 @@
 // The page of an item after a conflict with another person's change.
 import { beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../src/api/problem.ts";
+import { RulePage } from "../../src/pages/alerts/RulePage.tsx";
 import { SurfacePage } from "../../src/pages/surfaces/SurfacePage.tsx";
 import { MemberPage } from "../../src/pages/team/MemberPage.tsx";
 import { session } from "../../src/session/index.ts";
@@ -21,7 +22,15 @@ const MEMBER = {
   ...{ rights: [], enabled: true, service: false, oid: null, accessRights: [] },
 };
 
-beforeEach(() => signIn(["Workspace.Catalog.Manage", "Workspace.Team.Manage"]));
+const RULE = {
+  ...{ etag: '"1"', lookup: "r", name: "R", severity: "info", enabled: true, surface: "s", kind: "threshold" },
+  ...{ every: "PT1M", for: "PT0S", query: "q", parameters: {}, state: "ok", error: null, lastEvaluatedAt: null },
+  ...{ nextEvaluationAt: null, editedBy: null, updatedAt: null },
+  condition: { column: "n", operator: "gt", value: 1 },
+};
+const RIGHTS = ["Catalog.Manage", "Team.Manage", "Keys.Manage", "Alert.Manage"];
+
+beforeEach(() => signIn(RIGHTS.map((right) => `Workspace.${right}`)));
 
 mountRoot();
 
@@ -45,14 +54,30 @@ test("a reload after a conflict updates the title and the latest change, too", a
   expect(root.textContent).toContain("Last changed by bob@t");
 });
 
-test("an item that another person removed has no button to remove it, and no latest change", async () => {
-  await failToSave(<SurfacePage lookup="s" />, SURFACE, 412, "PRECONDITION_FAILED");
+/** Saves a change of an item that another person removed, and reloads it. */
+async function findRemoved(page: preact.ComponentChild, item: object, noun: string): Promise<void> {
+  await failToSave(page, item, 412, "PRECONDITION_FAILED");
   await vi.waitFor(() => expect(findButton("Reload")).toBeDefined());
-  vi.spyOn(session.api, "get").mockRejectedValue(new ApiError({ status: 404, code: "SURFACE_NOT_FOUND", detail: "" }));
+  vi.spyOn(session.api, "get").mockRejectedValue(new ApiError({ status: 404, code: "NOT_FOUND", detail: "" }));
   await press("Reload");
-  await vi.waitFor(() => expect(root.textContent).toContain("Another person removed this surface"));
+  await vi.waitFor(() => expect(root.textContent).toContain(`Another person removed this ${noun}`));
+}
+
+test("an item that another person removed has no button to remove it, and no latest change", async () => {
+  await findRemoved(<SurfacePage lookup="s" />, SURFACE, "surface");
   expect(findButton("Remove")).toBeUndefined();
   expect(root.textContent).not.toContain("Last changed by");
+});
+
+test("a removed rule cannot be evaluated", async () => {
+  vi.spyOn(session.api, "fetch").mockImplementation(async () => Response.json({ warmQueries: [] }));
+  await findRemoved(<RulePage lookup="r" />, RULE, "rule");
+  expect(findButton("Evaluate")).toBeUndefined();
+});
+
+test("a removed member gets no API key", async () => {
+  await findRemoved(<MemberPage id="eve@t" />, MEMBER, "member");
+  expect(root.textContent).not.toContain("Create an API key");
 });
 
 test("a change of a removed member reports the removal, and does not ask for another ID", async () => {

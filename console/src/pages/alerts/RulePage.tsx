@@ -102,7 +102,7 @@ function Shown({ item, isRemoved, replace, editable }: ShownItem<AlertRule> & { 
         </ItemFormFrame>
       </Panel>
       <RulePreview draft={form.draft} />
-      {editable && <RuleTrial key={item.etag} lookup={item.lookup} />}
+      {editable && !isRemoved && <RuleTrial key={item.etag} lookup={item.lookup} />}
       <ChangePanel
         isRemoved={isRemoved}
         item={item}

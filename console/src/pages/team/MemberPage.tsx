@@ -66,7 +66,7 @@ function Shown({ item, isRemoved, replace }: ShownItem<Member>) {
         {item.id === who.principal && manages && (
           <p class={css.soft}>This is you: only another administrator can disable or remove you.</p>
         )}
-        <CredentialHint member={item} />
+        {!isRemoved && <CredentialHint member={item} />}
       </Panel>
       <ChangePanel
         isRemoved={isRemoved}

@@ -66,15 +66,19 @@ function Shown({ item, isRemoved, replace, onRotated }: Props) {
   );
   return (
     <>
-      <StatePanel
-        webhook={item}
-        onRotated={(made) => {
-          const { secret: _, ...webhook } = made;
-          replace(webhook);
-          onRotated(made);
-        }}
-      />
-      <Deliveries webhook={item} />
+      {!isRemoved && (
+        <>
+          <StatePanel
+            webhook={item}
+            onRotated={(made) => {
+              const { secret: _, ...webhook } = made;
+              replace(webhook);
+              onRotated(made);
+            }}
+          />
+          <Deliveries webhook={item} />
+        </>
+      )}
       <Panel title="Definition">
         <ItemFormFrame form={form} editable createLabel="Add webhook">
           <WebhookFields form={form} />

@@ -27,3 +27,11 @@ test("a bundle warns of its broken chains", async () => {
   await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes: [CHAIN] }} onCancel={async () => {}} />);
   expect(root.querySelector("[role=alert]")?.textContent).toContain("1 broken chain: Plant events of line-1.");
 });
+
+test("a bundle shows ambiguous spaces in the names of its broken chains and of its entity as codes", async () => {
+  const brokenScopes = [{ ...CHAIN, scopeKey: "line-1 " }];
+  const filters = { ...BUNDLE.filters, entityId: "B  1" };
+  await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes, filters }} onCancel={async () => {}} />);
+  expect(root.querySelector("[role=alert]")?.textContent).toContain("line-1\\u0020");
+  expect(root.textContent).toContain("entity B \\u00201");
+});

@@ -30,7 +30,7 @@ export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel
               up to <Time at={filters.endDate} />{" "}
             </>
           )}
-          {filters.entityId && <VisibleText text={`entity ${filters.entityId}`} />}
+          {filters.entityId && <VisibleText text={`entity ${filters.entityId}`} isName />}
         </span>
       }
       progress={{
@@ -51,7 +51,7 @@ export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel
         <Notice kind="alarm" title="The bundle contains altered records, or records are missing">
           <p>
             The verification found {formatQuantity(brokenScopes.length, "broken chain")}:{" "}
-            <VisibleText text={nameBundle({ scopes: brokenScopes })} />.
+            <VisibleText text={nameBundle({ scopes: brokenScopes })} isName />.
           </p>
         </Notice>
       )}

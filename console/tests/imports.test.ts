@@ -79,6 +79,6 @@ test("the result of an import names all three numbers", () => {
     rejected: 1,
   };
   expect(describeResult(job as HistoryImport)).toBe("3 stored · 1 duplicate · 1 rejected");
-  expect(describeProgress(job as HistoryImport)).toBe("waits until the file is uploaded and the import is started");
+  expect(describeProgress(job as HistoryImport)).toBe("waits for its start; its file must be uploaded first");
   expect(describeProgress({ ...job, startedAt: "2026" } as HistoryImport)).toContain("5 rows of 2");
 });

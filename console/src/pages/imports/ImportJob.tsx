@@ -78,7 +78,7 @@ export function ImportJob({ job, onCancel, onStarted }: Props) {
 /** Returns the progress of an import as text. */
 export function describeProgress({ startedAt, progress }: HistoryImport): string {
   if (startedAt === null) {
-    return "waits until the file is uploaded and the import is started";
+    return "waits for its start; its file must be uploaded first";
   }
   const size = progress.bytesTotal === null ? "" : ` of ${formatBytes(progress.bytesTotal)}`;
   return `${formatQuantity(progress.rows, "row")}${size}`;

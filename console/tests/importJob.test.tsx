@@ -49,11 +49,13 @@ test("an uploaded import is previewed and started with its stored mapping, witho
   ]);
 });
 
-test("an import without its file names the way out, and cannot be started", async () => {
+test("an import without its file names the way out that ends no running upload, and cannot be started", async () => {
   const missing = new ApiError({ status: 409, code: "IMPORT_NOT_UPLOADED", detail: "send the file to `uploadUrl`" });
   vi.spyOn(session.api, "post").mockRejectedValue(missing);
   await showJob(WAITING);
   await press("Preview and start");
-  await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("choose the file again"));
+  await vi.waitFor(() =>
+    expect(root.querySelector("[role=alert]")?.textContent).toContain("If no page uploads it any more"),
+  );
   expect(findButton("Start import")).toBeUndefined();
 });

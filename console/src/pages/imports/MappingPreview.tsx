@@ -50,7 +50,10 @@ function Failure({ error }: { error: unknown }) {
 
 function describeFailure(error: unknown): string {
   if (error instanceof ApiError && error.code === "IMPORT_NOT_UPLOADED") {
-    return "The file was not uploaded completely. Cancel this import, and choose the file again in a new one.";
+    return (
+      "The file is not uploaded completely yet. If no page uploads it any more, cancel this import, and choose the file" +
+      " again in a new one."
+    );
   }
   return error instanceof Error && !(error instanceof ApiError) ? error.message : describeError(error);
 }

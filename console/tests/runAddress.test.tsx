@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { WarmQuery } from "../src/api/queries.ts";
 import QueryDetail from "../src/pages/queries/detail/QueryDetail.tsx";
+import Queries from "../src/pages/queries/Queries.tsx";
 import LookupRun from "../src/pages/queries/run/LookupRun.tsx";
 import { WarmRun } from "../src/pages/queries/run/WarmRun.tsx";
 import { parseHash, type Route } from "../src/router/route.ts";
@@ -39,6 +40,15 @@ test("the page for tokens without a list of queries names the inputs that do not
   await show(<LookupRun route={route("p.low=7&lmit=5&p.text=a%0Ab")} />);
   expect(root.querySelector("textarea")?.value).toBe("low=7");
   expect(root.textContent).toContain("They are ignored: lmit, p.text");
+});
+
+test("an API path whose second segment is edit opens the query and not an editor", async () => {
+  signIn(["Workspace.Catalog.Read", "Workspace.WarmQuery.Manage"]);
+  const warmQueries = [{ ...QUERY, apiPath: "cooling/edit/all", editedBy: "ann@t" }];
+  vi.spyOn(session.api, "fetch").mockImplementation(async () => Response.json({ warmQueries }));
+  vi.spyOn(session.api, "get").mockResolvedValue({ connections: [] } as never);
+  await show(<Queries route={parseHash("#/queries/cooling/edit/all")} />);
+  await vi.waitFor(() => expect(window.location.hash).toBe("#/queries/q"));
 });
 
 test("an address with an API path becomes that of its query, with the same inputs", async () => {

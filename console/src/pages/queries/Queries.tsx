@@ -14,11 +14,11 @@ const EDITOR = { title: "Query", load: () => import("./edit/QueryEditor.tsx") };
 const LOOKUP_RUN = { title: "Queries", load: () => import("./run/LookupRun.tsx") };
 
 /**
- * `#/queries` lists, `#/queries/<lookup>` shows one, `#/queries/<lookup>/edit` changes it; `#/queries/-/new` and
- * `#/queries/-/ad-hoc` write: no lookup is `-`.
+ * `#/queries` lists, `#/queries/<lookup>` and `#/queries/<API path>` show one, `#/queries/<lookup>/edit` changes it;
+ * `#/queries/-/new` and `#/queries/-/ad-hoc` write: no lookup is `-`.
  */
 export default function Queries({ route }: PageProps) {
-  const [lookup, view] = route.rest;
+  const [lookup, view, ...more] = route.rest;
   const reads = useHasRights("Workspace.Catalog.Read");
   const executes = useHasRights("Workspace.WarmQuery.Execute");
   const manages = useHasRights("Workspace.WarmQuery.Manage");
@@ -27,7 +27,7 @@ export default function Queries({ route }: PageProps) {
     return <Unnamed route={route} />;
   }
   if (reads && lookup !== undefined) {
-    const edits = view === "edit" && manages;
+    const edits = view === "edit" && more.length === 0 && manages;
     return <LoadedPage key={edits ? `${lookup}/edit` : lookup} entry={edits ? EDITOR : DETAIL} route={route} />;
   }
   if (reads) {

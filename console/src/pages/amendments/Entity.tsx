@@ -56,8 +56,9 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
         <>
           {hasMore && (
             <Notice kind="warn" title="This list is incomplete">
-              The entity has more than 1,000 amendments and decisions; only the oldest are shown. An amendment is
-              “decided” if its decision is not among them. Export the chain of amendments for a complete list.
+              The entity has more than 1,000 amendments and decisions; only the oldest are shown. An amendment shows
+              “decided”, without the outcome, if its decision is altered or was not loaded. Export the chain of
+              amendments for a complete list.
             </Notice>
           )}
           {records.length === 0 ? (

@@ -45,13 +45,13 @@ async function list(): Promise<void> {
   await show(<RecordTable place={place} listed={listed} onOpen={ignore} onNewest={ignore} />);
 }
 
-test("a record after the end of the chain that a checkpoint covers was removed", async () => {
+test("a record after the end of the chain that a checkpoint covers is missing", async () => {
   await open(11);
   await vi.waitFor(() => expect(findAlarm()).toContain("000000000012 is missing"));
   expect(root.textContent).not.toContain("this is the newest");
   expect(root.textContent).not.toContain("Save the receipt");
   await open(12);
-  await vi.waitFor(() => expect(findAlarm()).toContain("This record was removed."));
+  await vi.waitFor(() => expect(findAlarm()).toContain("This record is missing."));
   size = 11;
   await open(11);
   await vi.waitFor(() => expect(root.textContent).toContain("this is the newest"));

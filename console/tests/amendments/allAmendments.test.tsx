@@ -40,6 +40,19 @@ test("a decision that was altered in the store is marked, and decides no amendme
   await vi.waitFor(() => expect(listStatuses()).toEqual(["altered", "decided"]));
 });
 
+test("a broken link between two sound records changes no status, and is reported above the list", async () => {
+  signIn();
+  const amendment = makeAmendment(1);
+  const decision = { RecordID: "000000000002", AmendmentID: amendment.RecordID, PreviousHash: "forged" };
+  const stored = addHash({ ...decision, EntityType: "Pump", EntityID: "p", Status: "approved", Meaning: "approval" });
+  const request = vi.spyOn(session.api, "request");
+  request.mockResolvedValueOnce(makeReply([stored, amendment]));
+  request.mockResolvedValueOnce(makeReply([]));
+  await show(<AllAmendments scope="s" />);
+  await vi.waitFor(() => expect(listStatuses()).toEqual(["approved", "approved"]));
+  expect(root.querySelector("[role=alert]")?.textContent).toContain("Records 000000000001, 000000000002");
+});
+
 /** Returns the shown status of each record. */
 function listStatuses(): (string | null | undefined)[] {
   const rows = [...root.querySelectorAll("[role=row]")].slice(1);

@@ -8,6 +8,7 @@ import { Field, Select } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { navigate } from "@/router/route.ts";
+import { BrokenLinksNotice } from "./AlteredNotice.tsx";
 import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
 import { collectStatuses, type Entry, findCurrentStatus, findLastSequence, toEntry } from "./entries.ts";
@@ -116,6 +117,7 @@ export function AllAmendments({ scope }: { scope: string }) {
         <Field label="Made by" value={author} onInput={setAuthor} placeholder="anyone" />
       </div>
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => read(state.rows ?? [])} />}
+      <BrokenLinksNotice records={records} />
       {state.rows ? (
         <DataTable
           label="Amendments and decisions, newest first"

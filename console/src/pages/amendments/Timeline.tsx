@@ -4,7 +4,7 @@ import { Icon } from "@/components/Icon.tsx";
 import { Time } from "@/components/Time.tsx";
 import { LongText } from "@/components/VisibleText.tsx";
 import { SignatureText } from "@/signing/SignatureText.tsx";
-import { AlteredNotice, DamagedNotice } from "./AlteredNotice.tsx";
+import { AlteredNotice, BrokenLinksNotice, DamagedNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { collectStatuses, findCurrentStatus, toEntry } from "./entries.ts";
@@ -21,24 +21,27 @@ interface Props {
 export function Timeline({ scope, records, pending }: Props) {
   const known = collectStatuses(records, pending, useAlteredIds(records));
   return (
-    <ol class={css.timeline} aria-label="Timeline">
-      {records.map((record) => {
-        const entry = toEntry(record);
-        const { id, amendment, decision, damaged } = entry;
-        return (
-          <li key={id} class={decision ? css[decision.Meaning] : css.made}>
-            <span class={css.mark}>
-              <Icon name={decision ? (decision.Meaning === "approval" ? "check" : "close") : "pencil"} />
-            </span>
-            {damaged && <DamagedNotice id={id} />}
-            {amendment && !damaged && (
-              <AmendmentCard scope={scope} amendment={amendment} status={findCurrentStatus(entry, known)} />
-            )}
-            {decision && <DecisionEntry scope={scope} decision={decision} />}
-          </li>
-        );
-      })}
-    </ol>
+    <>
+      <BrokenLinksNotice records={records} />
+      <ol class={css.timeline} aria-label="Timeline">
+        {records.map((record) => {
+          const entry = toEntry(record);
+          const { id, amendment, decision, damaged } = entry;
+          return (
+            <li key={id} class={decision ? css[decision.Meaning] : css.made}>
+              <span class={css.mark}>
+                <Icon name={decision ? (decision.Meaning === "approval" ? "check" : "close") : "pencil"} />
+              </span>
+              {damaged && <DamagedNotice id={id} />}
+              {amendment && !damaged && (
+                <AmendmentCard scope={scope} amendment={amendment} status={findCurrentStatus(entry, known)} />
+              )}
+              {decision && <DecisionEntry scope={scope} decision={decision} />}
+            </li>
+          );
+        })}
+      </ol>
+    </>
   );
 }
 

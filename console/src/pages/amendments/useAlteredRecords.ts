@@ -1,8 +1,8 @@
 import type { AmendmentRecord } from "@/api/amendments.ts";
 import { useResource } from "@/components/useResource.ts";
-import { findAltered, isAltered } from "@/pages/audit/alteration.ts";
-import { toRecordView } from "@/pages/audit/recordView.ts";
-import type { JsonObject } from "@/proof/record.ts";
+import { findAlteredContent, findBrokenLinks, isAltered } from "@/pages/audit/alteration.ts";
+import { type RecordView, toRecordView } from "@/pages/audit/recordView.ts";
+import { formatRecordId, type JsonObject } from "@/proof/record.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -12,15 +12,24 @@ export function useIsAltered(record: AmendmentRecord): boolean {
 }
 
 /**
- * Checks records of one chain in the browser.
- * @returns RecordIDs of those that were altered or do not link to a listed neighbour
+ * Checks records in the browser.
+ * @returns RecordIDs of those that are damaged or whose content no longer matches their hash. A broken link is no sign
+ * here: it does not tell which of the two records was altered, and `BrokenLinksNotice` reports it
  */
 export function useAlteredIds(records: readonly AmendmentRecord[]): ReadonlySet<string> {
   return useResource(() => findAlteredIds(records), [records]).data ?? NONE;
 }
 
 async function findAlteredIds(records: readonly AmendmentRecord[]): Promise<ReadonlySet<string>> {
-  const views = records.map((record) => toRecordView(record as unknown as JsonObject));
-  const altered = await findAltered(views);
-  return new Set(views.filter(({ sequence }) => altered.has(sequence)).map(({ id }) => id));
+  return new Set((await findAlteredContent(toViews(records))).map(({ id }) => id));
+}
+
+/** Returns the RecordIDs of records of one chain that do not link to a listed neighbour. */
+export function findUnlinkedIds(records: readonly AmendmentRecord[]): readonly string[] {
+  const unlinked = new Set(findBrokenLinks(toViews(records)));
+  return [...unlinked].sort((left, right) => left - right).map(formatRecordId);
+}
+
+function toViews(records: readonly AmendmentRecord[]): RecordView[] {
+  return records.map((record) => toRecordView(record as unknown as JsonObject));
 }

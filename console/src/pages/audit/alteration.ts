@@ -55,22 +55,29 @@ export async function findSuspicious(
 
 /** Returns the sequences of listed records that were altered or do not link to a listed neighbour. */
 export async function findAltered(rows: readonly RecordView[], signal?: AbortSignal): Promise<ReadonlySet<number>> {
+  const altered = await findAlteredContent(rows, signal);
+  return new Set([...altered.map(({ sequence }) => sequence), ...findBrokenLinks(rows)]);
+}
+
+/** Returns the listed records that are damaged, or whose content does not match their hash. */
+export async function findAlteredContent(rows: readonly RecordView[], signal?: AbortSignal): Promise<RecordView[]> {
+  const altered: RecordView[] = [];
   for (let start = 0; start < rows.length; start += BATCH) {
     signal?.throwIfAborted();
-    await Promise.all(rows.slice(start, start + BATCH).map(matchesHash));
+    const batch = rows.slice(start, start + BATCH);
+    const matches = await Promise.all(batch.map(matchesHash));
+    altered.push(...batch.filter((row, index) => row.damaged || !matches[index]));
   }
+  return altered;
+}
+
+/** Returns the sequences of listed records that do not link to a listed neighbour: one of the two was altered. */
+export function findBrokenLinks(rows: readonly RecordView[]): number[] {
   const bySequence = new Map(rows.map((row) => [row.sequence, row]));
-  const found = new Set<number>();
-  for (const row of rows) {
+  return rows.flatMap((row) => {
     const before = bySequence.get(row.sequence - 1);
-    if (row.damaged || !(await matchesHash(row))) {
-      found.add(row.sequence);
-    }
-    if (before && !row.damaged && row.previousHash !== before.hash) {
-      found.add(row.sequence).add(before.sequence);
-    }
-  }
-  return found;
+    return before && !row.damaged && row.previousHash !== before.hash ? [row.sequence, before.sequence] : [];
+  });
 }
 
 /**

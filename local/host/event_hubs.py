@@ -167,7 +167,7 @@ class _Delivery:
     last: int
 
 
-class _Turn(NamedTuple):
+class _CollectionTurn(NamedTuple):
     """Turn of a function that collects events: it receives all events that are stored at the beginning, then waits.
 
     Attributes:
@@ -223,12 +223,12 @@ class PartitionLoop:
                 await self._wait_while_events_arrive(turn.next_seconds)
                 turn = await self._begin_turn()
 
-    async def _begin_turn(self) -> _Turn:
+    async def _begin_turn(self) -> _CollectionTurn:
         if not self._setting.collect_seconds:
-            return _Turn(0, 0.0)
+            return _CollectionTurn(0, 0.0)
         hub, partition = self._reader.hub, self._reader.partition
         last = await self._hub.run_with_reader(lambda reader: reader.read_last_assigned_sequence_number(hub, partition))
-        return _Turn(last, asyncio.get_running_loop().time() + self._setting.collect_seconds)
+        return _CollectionTurn(last, asyncio.get_running_loop().time() + self._setting.collect_seconds)
 
     async def _wait_while_events_arrive(self, deadline_seconds: float) -> None:
         """Wait until no event has arrived for about half a second, the host stops, or the deadline has passed.

@@ -508,18 +508,22 @@ async def test_a_verdict_remains_until_the_next_verification(adapter: OpenedOver
     assert (await summarize_chain(adapter, EVENTS)).records == 1
 
 
-async def test_a_verdict_remains_if_a_chain_begins_again(tmp_path: Path) -> None:
-    """A chain whose records were deleted and whose head was set to zero remains broken when a record is appended."""
-    broken = StoredVerdict("2026-01-05T09:00:00.000000Z", 0, is_valid=False, broken_at="000000000001", reason="r")
+@pytest.mark.parametrize("is_valid", [False, True])
+async def test_only_a_verdict_broken_remains_if_a_chain_begins_again(tmp_path: Path, is_valid: bool) -> None:
+    """A chain that begins again after its records were deleted remains broken, but not valid."""
+    verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=True)
+    if not is_valid:
+        verdict = replace(verdict, records=0, is_valid=False, broken_at="000000000001", reason="r")
     async with open_sqlite(tmp_path) as adapter:
         await append_records(adapter.store, EVENTS, build_event(), second=1)
         with closing(sqlite3.connect(tmp_path / "provenance.sqlite", autocommit=True)) as connection:
             connection.execute("DELETE FROM records")
             connection.execute("UPDATE chains SET sequence = 0, hash = '', timestamp = ''")
-        await adapter.overview.save_verdict(EVENTS, broken, broken.verified_at)
+        await adapter.overview.save_verdict(EVENTS, verdict, verdict.verified_at)
         await append_records(adapter.store, EVENTS, build_event(), second=2)
         found = await summarize_chain(adapter, EVENTS)
-    assert (found.records, found.first_at, found.verdict) == (1, "2026-01-05T08:00:02.000000Z", broken)
+    expected = None if is_valid else verdict
+    assert (found.records, found.first_at, found.verdict) == (1, "2026-01-05T08:00:02.000000Z", expected)
 
 
 async def test_a_page_of_broken_chains_reads_no_other_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

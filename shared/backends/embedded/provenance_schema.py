@@ -140,7 +140,12 @@ FROM (SELECT 1) LEFT JOIN missing_chains ON target = :target AND scope = :scope
 _REMOVE_MISSING: Final = "DELETE FROM missing_chains WHERE target = :target AND scope = :scope"
 _RESTART_SUMMARY: Final = """
 INSERT INTO chain_summaries (chain, first_at) VALUES (?, ?)
-ON CONFLICT (chain) DO UPDATE SET first_at = excluded.first_at, counted_to = 0, pending = 0
+ON CONFLICT (chain) DO UPDATE
+SET first_at = excluded.first_at, counted_to = 0, pending = 0, is_valid = nullif(is_valid, 1)
+"""
+"""Statement for the first record of a chain.
+
+If the chain begins again, a verdict "valid" is removed, because it applies to other records. "Broken" remains.
 """
 _ADD_PENDING: Final = "INSERT OR IGNORE INTO pending_amendments (timestamp, chain, sequence) VALUES (?, ?, ?)"
 _REMOVE_PENDING: Final = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"

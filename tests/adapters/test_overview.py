@@ -509,7 +509,7 @@ async def test_a_verdict_remains_until_the_next_verification(adapter: OpenedOver
 
 
 @pytest.mark.parametrize("is_valid", [False, True])
-async def test_only_a_verdict_broken_remains_if_a_chain_begins_again(tmp_path: Path, is_valid: bool) -> None:
+async def test_only_a_verdict_broken_remains_if_a_chain_begins_again(tmp_path: Path, *, is_valid: bool) -> None:
     """A chain that begins again after its records were deleted remains broken, but not valid."""
     verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=True)
     if not is_valid:

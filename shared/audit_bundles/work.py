@@ -230,7 +230,7 @@ class BundleRunner:
     async def _build_and_store_bundle_file(self, job: Job, bundle: BundleRequest) -> None:
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
             path = folder / "bundle.zip"
-            records = await self._write_bundle_file_and_count_records(job, bundle, path)
+            records, broken = await self._write_bundle_file(job, bundle, path)
             digest = await self._runtime.run_in_thread(_compute_sha256_hex_of_file, path)
             file = StoredFile(
                 # Another process may build the same bundle with more records; it must not replace this file.
@@ -241,14 +241,14 @@ class BundleRunner:
             )
             await self._quota.reserve_bytes(job, file.size)
             await self._blobs.upload(file.blob, path)
-        after = await self._jobs.change(job.id, lambda current: current.add_bundle_file(file))
+        after = await self._jobs.change(job.id, lambda current: current.add_bundle_file(file, broken))
         if after is None or not after.is_unfinished:
             raise JobEndedError
         await self._end_job(job.id, JobStatus.COMPLETED)
         await remove_job_files_except_result(self._blobs, self._jobs, job.id)
 
-    async def _write_bundle_file_and_count_records(self, job: Job, bundle: BundleRequest, path: Path) -> int:
-        """Write the zip file of a bundle; return the number of records in the file."""
+    async def _write_bundle_file(self, job: Job, bundle: BundleRequest, path: Path) -> tuple[int, list[int]]:
+        """Write the zip file of a bundle; return the number of its records, and the indexes of its broken chains."""
         watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
         key = await self._sources.checkpoints.load_verifier_key()
         entries: list[dict[str, Any]] = []
@@ -282,7 +282,7 @@ class BundleRunner:
             await file.write_entry_in_parts(REPORT, report)
             readme = await self._runtime.run_in_thread(build_readme, manifest, file.digests)
             await file.write_entry(README, readme)
-        return sum(entry["records"] for entry in entries)
+        return sum(entry["records"] for entry in entries), broken
 
     async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest, key: VerifierKey) -> None:
         """Write the public keys of the bundle; ``key`` is the signing key from before the first chain was read.

@@ -276,18 +276,33 @@ class Job(_JobRecord):
     def add_bundle_progress(self, chains_done: int, records_done: int, broken_chains: Sequence[int]) -> "Job":
         """Return the job with new progress of its audit bundle.
 
-        A job that has ended, or that does not build an audit bundle, is returned unchanged.
+        A job that has ended, that has its file, or that does not build an audit bundle, is returned unchanged.
         """
-        if self.bundle is None or not self.is_unfinished:
+        if self.bundle is None or self.parts is not None or not self.is_unfinished:
             return self
         progress = {"chains_done": chains_done, "records": records_done, "broken_chains": tuple(broken_chains)}
         bundle = self.bundle.model_copy(update=progress)
         return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
 
-    def add_bundle_file(self, file: StoredFile) -> "Job":
-        """Return the job with the file of its bundle; return the job unchanged if it has ended."""
+    def add_bundle_file(self, file: StoredFile, broken_chains: Sequence[int]) -> "Job":
+        """Return the job with the file of its audit bundle, and with the progress at the end of the same build.
+
+        Another process that builds the same bundle may have stored its own progress before.
+        A job that has ended, or that does not build an audit bundle, is returned unchanged.
+
+        Args:
+            file: the stored file.
+            broken_chains: indexes of the chains that the verification for this file found broken.
+        """
+        if self.bundle is None or not self.is_unfinished:
+            return self
         part = Part(connection="audit-bundle", start=self.start, end=self.end, files=(file,))
-        return self.model_copy(update={"parts": (part,)}) if self.is_unfinished else self
+        progress = {
+            "chains_done": len(self.bundle.chains),
+            "records": file.rows,
+            "broken_chains": tuple(broken_chains),
+        }
+        return self.model_copy(update={"parts": (part,), "bundle": self.bundle.model_copy(update=progress)})
 
     def start_import(
         self, at: datetime, expires_at: datetime, file: UploadedFile, mapping: ImportMapping | None

@@ -254,6 +254,35 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     assert hashlib.sha256(content).hexdigest() == file.sha256
 
 
+async def test_the_broken_chains_of_a_job_belong_to_its_file(
+    monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services], tmp_path: Path
+) -> None:
+    """If two processes build the same bundle, the job lists the broken chains of the build that stored the file."""
+    slow, other = bundle_processes
+    upload = slow.downloads.blobs.upload
+
+    async def fail(_name: str, _source: Path) -> None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "BACKEND_UNAVAILABLE", "The store does not respond.")
+
+    async def let_other_process_find_damage(name: str, source: Path) -> None:
+        with closing(sqlite3.connect(tmp_path / "provenance.sqlite")) as file, file:
+            file.execute("UPDATE records SET hash = 'ab' WHERE chain = (SELECT max(chain) FROM chains)")
+        with pytest.raises(WorkspaceError, match="does not respond"):
+            await other.audit_bundles.runner.build_bundle_unless_busy(JOB)
+        await upload(name, source)
+
+    monkeypatch.setattr(other.downloads.blobs, "upload", fail)
+    monkeypatch.setattr(slow.downloads.blobs, "upload", let_other_process_find_damage)
+    await _append_event(slow)
+    assert await slow.audit_bundles.runner.build_bundle_unless_busy(JOB)
+    job = await slow.downloads.jobs.find_job(JOB)
+    assert job is not None
+    assert job.bundle is not None
+    assert (job.status, job.bundle.broken_chains) == (JobStatus.COMPLETED, ())
+    with await _open_bundle(slow, JOB) as bundle:
+        assert json.loads(bundle.read("manifest.json"))["chains"][0]["verdict"]["ChainValid"] is True
+
+
 async def test_a_step_of_a_cancelled_bundle_deletes_its_files(bundle_processes: tuple[Services, Services]) -> None:
     """If a cancellation was interrupted before it deleted the files, the bundle's next step deletes them."""
     services, _ = bundle_processes

@@ -98,6 +98,14 @@ def test_a_part_that_needs_no_conversion_keeps_its_files() -> None:
     assert faster.complete_part(0, (FILE, FILE), frozenset()) is faster
 
 
+def test_progress_does_not_change_a_bundle_that_has_its_file() -> None:
+    """The progress of a bundle with a file is that of the file, also if another process still builds the bundle."""
+    job = build_planned_job().model_copy(update={"bundle": BUNDLE, "parts": None}).add_bundle_file(FILE, (0,))
+    assert job.add_bundle_progress(1, 1, ()) is job
+    assert job.bundle is not None
+    assert (job.bundle.records, job.bundle.broken_chains) == (FILE.rows, (0,))
+
+
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     """An ended job does not change, even if a process still works on it."""
@@ -106,7 +114,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
     assert job.finish(JobStatus.COMPLETED) is job
     assert job.complete_part(0, (FILE,), frozenset()) is job
-    assert job.add_bundle_file(FILE) is job
+    assert bundle.add_bundle_file(FILE, ()) is bundle
     assert bundle.add_bundle_progress(1, 1, ()) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
     assert imported.add_import_step_result(0, STEP) is imported

@@ -4,7 +4,7 @@ The module also builds the two files of a bundle that people read: the printable
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +74,11 @@ _NAMED: Final = ("workspace", "createdAt", "createdBy")
 
 
 async def stream_bundle_report_html(
-    store: ChainStore, manifest: Mapping[str, Any], selections: Sequence[tuple[ChainKey, Filters]], runtime: Runtime
+    store: ChainStore,
+    manifest: Mapping[str, Any],
+    selections: Sequence[tuple[ChainKey, Filters]],
+    broken_chains: Collection[int],
+    runtime: Runtime,
 ) -> AsyncIterator[bytes]:
     """Render the printable report of a bundle part by part: the list of chains, then the amendments.
 
@@ -83,9 +87,11 @@ async def stream_bundle_report_html(
         manifest: content of the bundle's file ``manifest.json``.
         selections: each chain of the bundle, with the filters that select its records. Decisions after the record
             ``to_sequence`` are not shown.
+        broken_chains: indexes of the chains that the verification found broken, also of those without a verdict in the
+            manifest.
         runtime: source of worker threads.
     """
-    yield _render_overview_html(manifest).encode()
+    yield _render_overview_html(manifest, broken_chains).encode()
     for chain, filters in selections:
         if chain.target is Target.DOMAIN_AMENDMENTS:
             async for part in _stream_amendments_html(store, chain, filters, runtime):
@@ -93,8 +99,11 @@ async def stream_bundle_report_html(
     yield b"</body></html>\n"
 
 
-def _render_overview_html(manifest: Mapping[str, Any]) -> str:
-    rows = "".join(map(_render_chain_table_row_html, manifest["chains"]))
+def _render_overview_html(manifest: Mapping[str, Any], broken_chains: Collection[int]) -> str:
+    rows = "".join(
+        _render_chain_table_row_html(entry, is_broken=index in broken_chains)
+        for index, entry in enumerate(manifest["chains"])
+    )
     filters = ", ".join(f"{name} {value}" for name, value in manifest["filters"].items() if value) or "none"
     return (
         f"{render_html_page_start(f'Audit bundle of {manifest["workspace"]}')}"
@@ -105,11 +114,16 @@ def _render_overview_html(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _render_chain_table_row_html(manifest_entry: Mapping[str, Any]) -> str:
+def _render_chain_table_row_html(manifest_entry: Mapping[str, Any], *, is_broken: bool) -> str:
     verdict = manifest_entry["verdict"]
-    result = "not verified as a whole, because filters exclude records" if verdict is None else verdict["Reason"]
-    if verdict is not None and not verdict["ChainValid"]:
-        result = f"broken at {verdict['BrokenAt']}: {result}"
+    if verdict is None and is_broken:
+        result = "broken; verify the chain in the service, or request it without filters"
+    elif verdict is None:
+        result = "not verified as a whole, because filters exclude records"
+    elif verdict["ChainValid"]:
+        result = verdict["Reason"]
+    else:
+        result = f"broken at {verdict['BrokenAt']}: {verdict['Reason']}"
     values = (
         manifest_entry["target"],
         manifest_entry["scopeKey"] or "",
@@ -278,7 +292,7 @@ class BundleRunner:
             }
             await file.write_entry(MANIFEST, encode_canonical_json(manifest))
             await self._write_public_keys(file, bundle, key)
-            report = stream_bundle_report_html(self._sources.store, manifest, selections, self._runtime)
+            report = stream_bundle_report_html(self._sources.store, manifest, selections, broken, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
             readme = await self._runtime.run_in_thread(build_readme, manifest, file.digests)
             await file.write_entry(README, readme)

@@ -638,7 +638,10 @@ def test_invalid_bundle_requests_are_rejected(service: Service, name: str) -> No
 
 
 def test_the_verifier_reports_the_break_of_a_bundled_chain(service_with_records: Service, tmp_path: Path) -> None:
-    """A bundle of a broken chain has all records, and the verifier reports the same break as the service."""
+    """A bundle of a broken chain has all records, and the verifier reports the same break as the service.
+
+    If a filter excludes no record, the job and the report name the chain as broken.
+    """
     editor = service_with_records.create_client("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
@@ -655,6 +658,9 @@ def test_the_verifier_reports_the_break_of_a_bundled_chain(service_with_records:
     assert (entry["records"], entry["complete"]) == (4, True)
     assert (entry["verdict"]["ChainValid"], entry["verdict"]["BrokenAt"]) == (False, "000000000003")
     assert verify_bundle(tmp_path, content) == 1
+    filtered = build_bundle(editor, scopes=chains, startDate="2020-01-01")
+    assert filtered["brokenScopes"] == chains[1:]
+    assert read_bundle_files(download_file(filtered))["report.html"].count(b"<td>broken; verify the chain") == 1
 
 
 @pytest.mark.parametrize(

@@ -70,12 +70,17 @@ def _build_chain(target: str = "DomainEvents", **members: Any) -> dict[str, Any]
 
 
 async def _render_report(
-    store: ChainStore, chains: Sequence[dict[str, Any]], to_sequence: int | None = None, /, **filters: str
+    store: ChainStore,
+    chains: Sequence[dict[str, Any]],
+    to_sequence: int | None = None,
+    /,
+    broken_chains: Sequence[int] = (),
+    **filters: str,
 ) -> str:
     manifest = {**NAMES, "filters": filters, "chains": chains}
     selected = Filters(to_sequence=to_sequence)
     keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), selected) for entry in chains]
-    parts = [part async for part in stream_bundle_report_html(store, manifest, keys, SYSTEM_RUNTIME)]
+    parts = [part async for part in stream_bundle_report_html(store, manifest, keys, broken_chains, SYSTEM_RUNTIME)]
     return b"".join(parts).decode()
 
 
@@ -108,17 +113,19 @@ async def test_the_report_lists_the_chains(store: SqliteChainStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected"),
+    ("verdict", "broken_chains", "expected"),
     [
-        ({"ChainValid": False, "Reason": "hash differs", "BrokenAt": 2}, "broken at 2: hash differs"),
-        (None, "not verified as a whole, because filters exclude records"),
+        ({"ChainValid": False, "Reason": "hash differs", "BrokenAt": 2}, (1,), "broken at 2: hash differs"),
+        (None, (0,), "not verified as a whole, because filters exclude records"),
+        (None, (1,), "broken; verify the chain in the service, or request it without filters"),
     ],
 )
 async def test_the_report_states_the_result_of_each_chain(
-    store: SqliteChainStore, verdict: dict[str, Any] | None, expected: str
+    store: SqliteChainStore, verdict: dict[str, Any] | None, broken_chains: Sequence[int], expected: str
 ) -> None:
-    """The report shows the position of the break of a broken chain, and no result for a filtered chain."""
-    assert f"<td>{expected}</td>" in await _render_report(store, [_build_chain(verdict=verdict)])
+    """The report shows which chains are broken, and no result for a chain that was not verified."""
+    page = await _render_report(store, [_build_chain(), _build_chain(verdict=verdict)], broken_chains=broken_chains)
+    assert f"<td>{expected}</td>" in page
 
 
 async def test_the_report_names_its_filters(store: SqliteChainStore) -> None:

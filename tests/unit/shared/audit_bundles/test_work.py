@@ -73,8 +73,8 @@ async def _render_report(
     store: ChainStore,
     chains: Sequence[dict[str, Any]],
     to_sequence: int | None = None,
-    /,
     broken_chains: Sequence[int] = (),
+    /,
     **filters: str,
 ) -> str:
     manifest = {**NAMES, "filters": filters, "chains": chains}
@@ -124,7 +124,7 @@ async def test_the_report_states_the_result_of_each_chain(
     store: SqliteChainStore, verdict: dict[str, Any] | None, broken_chains: Sequence[int], expected: str
 ) -> None:
     """The report shows which chains are broken, and no result for a chain that was not verified."""
-    page = await _render_report(store, [_build_chain(), _build_chain(verdict=verdict)], broken_chains=broken_chains)
+    page = await _render_report(store, [_build_chain(), _build_chain(verdict=verdict)], None, broken_chains)
     assert f"<td>{expected}</td>" in page
 
 

@@ -198,8 +198,8 @@ class BackgroundVerification:
     async def _report_other_broken_chains(self, period_start: str) -> None:
         """Report the broken chains that were verified in this period, but that this object has not reported.
 
-        A request has verified them, so they are not due. If a report fails with an error, it is logged; the chain is
-        verified and reported in the next period.
+        A request or an audit bundle has verified them, so they are not due. If a report fails with an error, it is
+        logged; the chain is verified and reported in the next period.
         """
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE, broken_only=True):

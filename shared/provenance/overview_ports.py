@@ -12,12 +12,12 @@ from shared.timestamps import LONGEST_SETBACK, format_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """Result of the last complete verification of a chain, by a request or in the background.
+    """Result of the last complete verification of a chain, by a request, for an audit bundle or in the background.
 
     Attributes:
-        verified_at: end of the verification, RFC 3339 in UTC with microseconds. If the chain was valid, and a new
-            period of the background verification began meanwhile, the start of the verification, so that the chain is
-            still due in the new period.
+        verified_at: end of the verification, RFC 3339 in UTC with microseconds. If the chain was valid, the start of
+            the verification if a new period of the background verification began meanwhile, so that the chain is still
+            due in the new period; always the start of a verification by a request or for a bundle.
         records: number of records in the chain at that time.
         is_valid: whether the whole chain was valid.
         broken_at: RecordID, Hash or checkpoint name of the first fault; empty for a valid chain.

@@ -310,7 +310,9 @@ class ChainVerifier:
     async def store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
         """Store the result of a complete verification, as :func:`store_verification_result`.
 
-        A failure of the store is only logged, because the caller gets the result anyway.
+        A valid result gets the time of the start, so that a chain that grew in an earlier period is due in a period
+        that began during the verification. A failure of the store is only logged, because the caller gets the result
+        anyway.
 
         Args:
             run: verification that has ended.
@@ -318,8 +320,9 @@ class ChainVerifier:
         """
         if self._overview is None:
             return
+        verified_at = run.started_at if verdict.chain_valid else format_rfc3339(self._runtime.now())
         try:
-            await store_verification_result(self._overview, run, verdict, format_rfc3339(self._runtime.now()))
+            await store_verification_result(self._overview, run, verdict, verified_at)
         except WorkspaceError:
             _LOG.warning("the result of a verification could not be stored", exc_info=True)
 

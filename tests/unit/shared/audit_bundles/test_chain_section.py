@@ -24,6 +24,7 @@ from shared.provenance.merkle import is_included
 from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.notes import find_signer_key
 from shared.provenance.ports import ChainKey, Filters, Target
+from shared.provenance.verifier import VerificationRun
 from shared.settings import Settings
 from shared.wiring import Services
 
@@ -248,21 +249,34 @@ async def test_a_broken_chain_is_incomplete_in_a_filtered_bundle(services: Servi
     assert not [file for file in _list_files(tmp_path) if file.startswith("receipts/")]
 
 
-async def test_the_verification_of_a_bundle_replaces_the_last_verdict(services: Services, tmp_path: Path) -> None:
-    """The result of the verification of a whole chain for a bundle is stored, like that of a requested one."""
-    overview = services.provenance.chain_overview
+async def test_the_verification_of_a_bundle_replaces_the_last_verdict(
+    services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The result of the verification of a whole chain for a bundle is stored, like that of a requested one.
+
+    A valid result has the time of the start: the chain may have grown since, in an earlier period.
+    """
+    overview, start = services.provenance.chain_overview, services.provenance.verifier.start
+    runs: list[VerificationRun] = []
+
+    async def start_and_remember(chain: ChainKey) -> VerificationRun:
+        runs.append(await start(chain))
+        return runs[-1]
+
+    monkeypatch.setattr(services.provenance.verifier, "start", start_and_remember)
     await _append_signed_events(services)
     await _write_section(services, tmp_path, "entity 1")
     assert await overview.find_verdict(CHAIN) is None
     await _write_section(services, tmp_path)
     valid = await overview.find_verdict(CHAIN)
     assert valid is not None
-    assert (valid.is_valid, valid.records) == (True, 4)
+    assert (valid.is_valid, valid.records, valid.verified_at) == (True, 4, runs[-1].started_at)
     _damage(tmp_path, "DELETE FROM records WHERE sequence = 2")
     entry = await _write_section(services, tmp_path)
     broken = await overview.find_verdict(CHAIN)
     assert broken is not None
     assert (broken.is_valid, broken.reason) == (False, entry["verdict"]["Reason"])
+    assert broken.verified_at > runs[-1].started_at
 
 
 @pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal", "another Hash"])

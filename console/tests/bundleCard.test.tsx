@@ -24,8 +24,21 @@ mountRoot();
 test("a bundle warns of its broken chains", async () => {
   await show(<BundleCard bundle={BUNDLE} onCancel={async () => {}} />);
   expect(root.querySelector("[role=alert]")).toBeNull();
-  await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes: [CHAIN] }} onCancel={async () => {}} />);
-  expect(root.querySelector("[role=alert]")?.textContent).toContain("1 broken chain: Plant events of line-1.");
+  const brokenScopes = [" line-1", "line-2", "line-3"].map((scopeKey) => ({ ...CHAIN, scopeKey }));
+  await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes }} onCancel={async () => {}} />);
+  const named = [...root.querySelectorAll("[role=alert] span")].map(({ textContent }) => textContent);
+  for (const text of ["Plant events of \\u0020line-1", "Plant events of line-2", "Plant events of line-3"]) {
+    expect(named).toContain(text);
+  }
+  const many = Array.from({ length: 22 }, (_, index) => ({ ...CHAIN, scopeKey: `line-${index}` }));
+  await show(<BundleCard bundle={{ ...BUNDLE, brokenScopes: many }} onCancel={async () => {}} />);
+  expect(root.querySelector("[role=alert]")?.textContent).toMatch(/line-19and 2 more$/);
+});
+
+test("a bundle of an earlier version of the service, without broken chains, is shown", async () => {
+  const { brokenScopes: _, ...bundle } = BUNDLE;
+  await show(<BundleCard bundle={bundle} onCancel={async () => {}} />);
+  expect(root.textContent).toContain("4 records");
 });
 
 test("a bundle shows ambiguous spaces in the names of its broken chains and of its entity as codes", async () => {

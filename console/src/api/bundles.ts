@@ -11,8 +11,11 @@ export interface AuditBundle extends BackgroundJob {
   scopes: { target: Target; scopeKey: string | null }[];
   filters: { startDate: string | null; endDate: string | null; entityId: string | null };
   progress: { scopesDone: number; scopesTotal: number; records: number };
-  /** The chains that the verification for the bundle found broken; filtered chains are not verified. */
-  brokenScopes: { target: Target; scopeKey: string | null }[];
+  /**
+   * The chains that the verification for the bundle found broken; chains of which filters exclude records are not
+   * verified. An instance of the previous version does not send it.
+   */
+  brokenScopes?: { target: Target; scopeKey: string | null }[];
   files: (Omit<JobFile, "rows"> & { records: number })[];
 }
 

@@ -7,11 +7,15 @@ import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatBytes, formatQuantity } from "@/format.ts";
+import { formatChain } from "@/proof/chains.ts";
 import { nameBundle } from "./bundleChoice.ts";
+
+/** Maximum number of broken chains that are named. */
+const MAX_NAMED = 20;
 
 /** A bundle: its progress, and its file with a link. */
 export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel: () => Promise<void> }) {
-  const { bundleId, progress, brokenScopes, files, filters } = bundle;
+  const { bundleId, progress, brokenScopes = [], files, filters } = bundle;
   const title = nameBundle(bundle);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   return (
@@ -48,11 +52,13 @@ export function BundleCard({ bundle, onCancel }: { bundle: AuditBundle; onCancel
       onCancel={onCancel}
     >
       {brokenScopes.length > 0 && (
-        <Notice kind="alarm" title="The bundle contains altered records, or records are missing">
-          <p>
-            The verification found {formatQuantity(brokenScopes.length, "broken chain")}:{" "}
-            <VisibleText text={nameBundle({ scopes: brokenScopes })} isName />.
-          </p>
+        <Notice kind="alarm" title="The verification found broken chains">
+          {brokenScopes.slice(0, MAX_NAMED).map(({ target, scopeKey }) => (
+            <span key={`${target}/${scopeKey}`}>
+              <VisibleText text={formatChain({ target, scopeKey: scopeKey ?? "" })} isName />
+            </span>
+          ))}
+          {brokenScopes.length > MAX_NAMED && <span>and {brokenScopes.length - MAX_NAMED} more</span>}
         </Notice>
       )}
       {files.length > 0 && (

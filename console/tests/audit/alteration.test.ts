@@ -61,7 +61,7 @@ describe("a record", () => {
     expect(signs[1]).toContain("does not link to record 000000000009");
     expect(signs[2]).toContain("Record 000000000011 does not link to it");
     expect(listAlterations({ record, ...SOUND, next: "missing" })).toEqual([
-      "Record 000000000011 is missing, but later records exist or a signed checkpoint covers it: it was removed, or its RecordID was altered.",
+      "Record 000000000011 is missing. Later records or a signed checkpoint show that it existed: it was removed, or its RecordID was altered.",
     ]);
     expect(listAlterations({ record: { ...record, damaged: true }, ...SOUND })[0]).toContain("damaged in the store");
   });

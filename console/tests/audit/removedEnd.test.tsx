@@ -1,4 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
+import { ApiError } from "@/api/problem.ts";
 import type { QueryRecords } from "@/pages/audit/paging.ts";
 import { RecordPanel } from "@/pages/audit/RecordPanel.tsx";
 import { RecordTable } from "@/pages/audit/RecordTable.tsx";
@@ -25,6 +26,8 @@ const ask: QueryRecords = async ({ fromSequence = 1, toSequence = 99, limit }) =
   return { records: found.reverse().slice(0, limit), hasMore: found.length > limit };
 };
 
+const buildError = (code: string) => new ApiError({ status: 503, code, detail: "refused" });
+
 mountRoot();
 
 beforeEach(() => {
@@ -48,8 +51,8 @@ async function list(): Promise<void> {
 test("a record after the end of the chain that a checkpoint covers is missing", async () => {
   await open(11);
   await vi.waitFor(() => expect(findAlarm()).toContain("000000000012 is missing"));
+  expect(findAlarm()).toContain("The next record was removed or its RecordID altered.");
   expect(root.textContent).not.toContain("this is the newest");
-  expect(root.textContent).not.toContain("Save the receipt");
   await open(12);
   await vi.waitFor(() => expect(findAlarm()).toContain("This record is missing."));
   size = 11;
@@ -67,4 +70,18 @@ test("a checkpoint that is newer than the list is no sign of removed records", a
   expect(await findRemovedEnd(ask, chain, 11, signal)).toBe(13);
   length = 13;
   expect(await findRemovedEnd(ask, chain, 11, signal)).toBe(0);
+});
+
+test("a chain is not called complete if its newest checkpoint cannot be read", async () => {
+  vi.spyOn(session.api, "get").mockRejectedValue(buildError("CHECKPOINTS_UNAVAILABLE"));
+  await list();
+  await vi.waitFor(() => expect(root.textContent).toContain("The end of this chain was not checked."));
+  await open(11);
+  await vi.waitFor(() => expect(root.textContent).toContain("none found, but not checked"));
+  await open(12);
+  await vi.waitFor(() => expect(root.textContent).toContain("whether it was removed, could not be read"));
+  vi.spyOn(session.api, "get").mockRejectedValue(buildError("CHECKPOINT_NOT_FOUND"));
+  await list();
+  await open(11);
+  await vi.waitFor(() => expect(root.textContent).toContain("this is the newest"));
 });

@@ -15,7 +15,7 @@ import { formatRecordId } from "@/proof/record.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { AmendLink } from "./AmendLink.tsx";
 import css from "./Audit.module.css";
-import { ALTERED, listAlterations } from "./alteration.ts";
+import { ALTERED, listAlterations, NEXT_REMOVED } from "./alteration.ts";
 import { BrokenAdvice } from "./BrokenAdvice.tsx";
 import { type AbsentRecord, type CheckedRecord, loadRecord } from "./checkedRecord.ts";
 import { Facts } from "./Facts.tsx";
@@ -77,18 +77,25 @@ export function RecordPanel({ chain, sequence, ask, onGo, onClose, onVerified }:
 }
 
 function hasNewer(found: CheckedRecord | AbsentRecord): boolean {
-  return found.record === null ? found.isRemoved : found.next !== "none";
+  return found.record === null ? found.isRemoved === true : found.next !== "none" && found.next !== "unknown";
 }
 
 function NoRecord({ found: { isRemoved } }: { found: AbsentRecord }) {
+  if (isRemoved === null) {
+    return (
+      <Empty title="Record not found">
+        The chain has no record with this number. The newest signed checkpoint, which shows whether it was removed,
+        could not be read.
+      </Empty>
+    );
+  }
   if (!isRemoved) {
     return <Empty title="Record not found">The chain has no record with this number.</Empty>;
   }
   return (
     <div class={css.panelBody}>
       <Notice kind="alarm" title="This record is missing.">
-        The chain has later records, or a signed checkpoint covers this one, but the chain has no record with this
-        number: it was removed, or its RecordID was altered.
+        Later records or a signed checkpoint show that it existed: it was removed, or its RecordID was altered.
         <NextSteps />
       </Notice>
     </div>
@@ -129,9 +136,7 @@ function Content({ chain, found, ask, onGo, onVerified }: ContentProps) {
             Verify this record and its chain
           </Button>
         )}
-        {!record.damaged && found.next !== "missing" && (
-          <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />
-        )}
+        {!record.damaged && <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />}
         <AmendLink chain={chain} record={record} />
       </div>
       {record.damaged ? (
@@ -155,8 +160,9 @@ function AlterationNotice({ found }: { found: CheckedRecord }) {
   if (signs.length === 0) {
     return null;
   }
+  const isNextMissingOnly = found.next === "missing" && listAlterations({ ...found, next: "none" }).length === 0;
   return (
-    <Notice kind="alarm" title={ALTERED}>
+    <Notice kind="alarm" title={isNextMissingOnly ? NEXT_REMOVED : ALTERED}>
       {signs.map((sign) => (
         <span key={sign}>{sign}</span>
       ))}
@@ -231,6 +237,9 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
 function NextRecord({ found: { sequence, next }, onGo }: { found: CheckedRecord; onGo: (to: number) => void }) {
   if (next === "none") {
     return <Badge>this is the newest</Badge>;
+  }
+  if (next === "unknown") {
+    return <Status>none found, but not checked: the newest signed checkpoint could not be read</Status>;
   }
   if (next === "missing") {
     return <Status tone="bad">{formatRecordId(sequence + 1)} is missing</Status>;

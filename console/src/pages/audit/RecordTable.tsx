@@ -5,12 +5,13 @@ import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
-import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatCount } from "@/format.ts";
 import css from "./Audit.module.css";
 import { countFilters, type Place } from "./place.ts";
+import { RemovedEndNotice } from "./RemovedEndNotice.tsx";
 import type { RecordView } from "./recordView.ts";
 import { findRemovedEnd } from "./removedEnd.ts";
 import { useAltered } from "./useAltered.ts";
@@ -94,12 +95,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
 /** The warning about records that were removed from the chain's end, which the list cannot show. */
 function RemovedEnd({ place, ask, top }: { place: Place; ask: ListingState["ask"]; top: number }) {
   const covered = useResource((signal) => findRemovedEnd(ask, place.chain, top, signal), [ask, top]).data;
-  return covered ? (
-    <Notice kind="alarm" title="Records were removed from the end of this chain.">
-      The newest signed checkpoint covers {formatCount(covered)} {covered === 1 ? "record" : "records"}, but the chain
-      ends before. “Verify chain” shows what to do.
-    </Notice>
-  ) : null;
+  return covered === undefined ? null : <RemovedEndNotice covered={covered} />;
 }
 
 function NewerBar({ listed, onNewest }: { listed: ListingState; onNewest: () => void }) {

@@ -8,6 +8,8 @@ export const ALTERED = "Altered after it was recorded. Do not rely on these valu
 /** For a chain that counts no records: they were removed, or only the count was altered. */
 export const EMPTIED =
   "Records were removed or altered after they were recorded. Do not rely on the records of this chain.";
+/** For a sound record before a missing one. */
+export const NEXT_REMOVED = "The next record was removed or its RecordID altered.";
 
 /** Returns the signs that a record, or its neighbour, was altered or removed; empty for a sound record. */
 export function listAlterations(found: CheckedRecord): string[] {
@@ -28,13 +30,13 @@ export function listAlterations(found: CheckedRecord): string[] {
       : []),
     ...(next === "missing"
       ? [
-          `Record ${after} is missing, but later records exist or a signed checkpoint covers it: it was removed, or its RecordID was altered.`,
+          `Record ${after} is missing. Later records or a signed checkpoint show that it existed: it was removed, or its RecordID was altered.`,
         ]
       : []),
   ];
 }
 
-/** Number of records whose hashes are computed at once; the page stays responsive between two batches. */
+/** Number of records whose hashes are computed at once; a check can be stopped between two batches. */
 const BATCH = 500;
 
 /**

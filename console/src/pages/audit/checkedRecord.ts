@@ -7,8 +7,11 @@ import { fetchRecord, type QueryRecords } from "./paging.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
 import { fetchCoveredCount } from "./removedEnd.ts";
 
-/** State of the link from the next record: `missing` if it was removed, `none` for the newest record. */
-export type NextLink = "holds" | "broken" | "missing" | "none";
+/**
+ * State of the link from the next record: `missing` if it was removed, `none` for the newest record, `unknown` if there
+ * is none and the newest checkpoint, which shows whether it was removed, cannot be read.
+ */
+export type NextLink = "holds" | "broken" | "missing" | "none" | "unknown";
 
 /** A record with the browser's own checks. */
 export interface CheckedRecord {
@@ -25,8 +28,11 @@ export interface CheckedRecord {
 export interface AbsentRecord {
   readonly sequence: number;
   readonly record: null;
-  /** Whether the chain has later records, or a checkpoint covers this one, so that it was removed. */
-  readonly isRemoved: boolean;
+  /**
+   * Whether the chain has later records, or a checkpoint covers this one, so that it was removed; null if the newest
+   * checkpoint cannot be read.
+   */
+  readonly isRemoved: boolean | null;
 }
 
 /** Loads the record of a sequence and checks it. */
@@ -53,12 +59,24 @@ export async function loadRecord(
   };
 }
 
-/** Returns whether the chain has no record of a sequence, although it has later ones or a checkpoint covers it. */
-async function isMissing(ask: QueryRecords, chain: ChainName, sequence: number, signal: AbortSignal): Promise<boolean> {
+/**
+ * Returns whether the chain has no record of a sequence, although it has later ones or a checkpoint covers it; null if
+ * the newest checkpoint cannot be read.
+ */
+async function isMissing(
+  ask: QueryRecords,
+  chain: ChainName,
+  sequence: number,
+  signal: AbortSignal,
+): Promise<boolean | null> {
   const later = await ask({ fromSequence: sequence + 1, limit: 1 }, signal);
-  const isExpected = later.records.length > 0 || (await fetchCoveredCount(chain, signal)) >= sequence;
+  if (later.records.length === 0) {
+    const covered = await fetchCoveredCount(chain, signal);
+    if (covered === null) return null;
+    if (covered < sequence) return false;
+  }
   // The record is read again, because it and later ones may have been appended since it was read.
-  return isExpected && (await fetchRecord(ask, sequence, signal))?.sequence !== sequence;
+  return (await fetchRecord(ask, sequence, signal))?.sequence !== sequence;
 }
 
 async function findNextLink(
@@ -69,7 +87,9 @@ async function findNextLink(
   signal: AbortSignal,
 ): Promise<NextLink> {
   if (after) return after.previousHash === record.hash ? "holds" : "broken";
-  return (await isMissing(ask, chain, record.sequence + 1, signal)) ? "missing" : "none";
+  const missing = await isMissing(ask, chain, record.sequence + 1, signal);
+  if (missing === null) return "unknown";
+  return missing ? "missing" : "none";
 }
 
 async function isLinked(

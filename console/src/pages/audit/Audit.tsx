@@ -113,7 +113,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
         )}
       </div>
       {shown === "verify" && <VerifyDialog chain={chain} ask={listed.ask} onVerified={setVerified} onClose={onClose} />}
-      {shown === "export" && <ExportDialog chain={chain} filters={filters} onClose={onClose} />}
+      {shown === "export" && <ExportDialog chain={chain} ask={listed.ask} filters={filters} onClose={onClose} />}
       {shown === "write" && (
         <WriteDialog
           chain={chain}

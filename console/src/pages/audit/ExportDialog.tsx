@@ -12,11 +12,15 @@ import { formatBytes, formatCount } from "@/format.ts";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
 import { buildExportName, buildFetchCommand, checkExport, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
+import type { QueryRecords } from "./paging.ts";
 import { countFilters } from "./place.ts";
+import { RemovedEndNotice } from "./RemovedEndNotice.tsx";
+import { findRemovedEnd } from "./removedEnd.ts";
 import { readStream } from "./streaming.ts";
 
 interface Props {
   chain: ChainName;
+  ask: QueryRecords;
   filters: Filters;
   onClose: () => void;
 }
@@ -30,6 +34,10 @@ interface Exported {
   isPrefix: boolean;
   /** RecordIDs of altered or damaged records; of an unchecked file only of damaged ones, at most `MOST_DAMAGED`. */
   altered: readonly string[];
+  /** RecordIDs of other records that are next to a missing one; empty for an unchecked file. */
+  besideGaps: readonly string[];
+  /** Result of `findRemovedEnd`; 0 for a file that need not contain the chain's end. */
+  removedEnd: number | null;
   /** Whether the browser checked the content of all records. */
   isChecked: boolean;
 }
@@ -48,7 +56,7 @@ const FORMATS = [
 ] as const;
 
 /** A dialog that exports the filtered records to a file. */
-export function ExportDialog({ chain, filters, onClose }: Props) {
+export function ExportDialog({ chain, ask, filters, onClose }: Props) {
   const [format, setFormat] = useState<ExportFormat>("json");
   const [limit, setLimit] = useState(String(MAX_EXPORTED));
   const [state, setState] = useState<State>({ received: undefined, done: undefined, error: undefined });
@@ -62,18 +70,28 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
     const abort = new AbortController();
     work.current = abort;
     setState({ received: 0, done: undefined, error: undefined });
+    const isFiltered = countFilters(filters) > 0;
+    let done: Exported | undefined;
     try {
       const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
       const file = await readStream(reply, (received) => setState((before) => ({ ...before, received })));
       const name = buildExportName(chain, format);
       saveFile(file.blob, name);
+      const content = { altered: listDamagedRecords(reply.headers), besideGaps: [], removedEnd: 0, isChecked: false };
+      // The file exists from here on, also if its check is stopped or fails.
+      done = { name, size: file.size, isPrefix: isPrefix(reply.headers), ...content };
       setState((before) => ({ ...before, isChecking: true }));
-      const found = await checkExport(file.blob, format, countFilters(filters) > 0, abort.signal);
-      const altered = [...new Set([...listDamagedRecords(reply.headers), ...(found ?? [])])];
-      const content = { isPrefix: isPrefix(reply.headers), altered, isChecked: found !== undefined };
-      setState({ received: undefined, done: { name, size: file.size, ...content }, error: undefined });
+      if (!isFiltered && !done.isPrefix) {
+        done = { ...done, removedEnd: await findRemovedEnd(ask, chain, 0, abort.signal) };
+      }
+      const found = await checkExport(file.blob, format, isFiltered, abort.signal);
+      if (found !== undefined) {
+        const altered = [...new Set([...done.altered, ...found.altered])];
+        done = { ...done, altered, besideGaps: found.besideGaps, isChecked: true };
+      }
+      setState({ received: undefined, done, error: undefined });
     } catch (error) {
-      setState({ received: undefined, done: undefined, error: isAbort(error) ? undefined : error });
+      setState({ received: undefined, done, error: isAbort(error) ? undefined : error });
     }
   };
 
@@ -118,35 +136,51 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
       {state.done && <Altered file={state.done} />}
+      {state.done && <RemovedEndNotice covered={state.done.removedEnd} />}
       {state.done && <Done chain={chain} file={state.done} />}
     </Dialog>
   );
 }
 
-function Altered({ file: { altered, isChecked } }: { file: Exported }) {
-  if (altered.length === 0) {
-    return null;
-  }
-  const more = altered.length - MOST_DAMAGED;
-  const rest = more > 0 ? ` and ${formatCount(more)} more` : !isChecked && more === 0 ? " and possibly more" : "";
+function Altered({ file: { altered, besideGaps, isChecked } }: { file: Exported }) {
+  const mayHaveMore = !isChecked && altered.length === MOST_DAMAGED;
   return (
-    <Notice kind="alarm" title="Some records were altered after they were recorded. Do not rely on them.">
-      {isChecked ? "Altered or damaged in the store, or next to a missing record" : "Damaged in the store"}:{" "}
-      <VisibleText text={altered.slice(0, MOST_DAMAGED).join(", ")} />
-      {rest}. “Verify chain” shows what to do.
-    </Notice>
+    <>
+      {altered.length > 0 && (
+        <Notice kind="alarm" title="Some records were altered after they were recorded. Do not rely on them.">
+          {isChecked ? "Altered or damaged in the store" : "Damaged in the store"}: <RecordIds ids={altered} />
+          {mayHaveMore && " and possibly more"}. “Verify chain” shows what to do.
+        </Notice>
+      )}
+      {besideGaps.length > 0 && (
+        <Notice kind="alarm" title="Records next to these were removed.">
+          Next to a missing record: <RecordIds ids={besideGaps} />. “Verify chain” shows what to do.
+        </Notice>
+      )}
+    </>
+  );
+}
+
+function RecordIds({ ids }: { ids: readonly string[] }) {
+  const more = ids.length - MOST_DAMAGED;
+  return (
+    <>
+      <VisibleText text={ids.slice(0, MOST_DAMAGED).join(", ")} />
+      {more > 0 && ` and ${formatCount(more)} more`}
+    </>
   );
 }
 
 function Done({ chain, file }: { chain: ChainName; file: Exported }) {
+  const unchecked = file.isChecked
+    ? ""
+    : " This page did not check whether the records were altered; “Verify chain” does.";
   if (!file.isPrefix) {
+    const isSound =
+      file.isChecked && file.altered.length === 0 && file.besideGaps.length === 0 && file.removedEnd === 0;
     return (
-      <Notice
-        kind={file.isChecked && file.altered.length === 0 ? "good" : "info"}
-        title={`${file.name}, ${formatBytes(file.size)}`}
-      >
-        The file contains all matching records.
-        {!file.isChecked && " This page did not check whether they were altered; “Verify chain” does."}
+      <Notice kind={isSound ? "good" : "info"} title={`${file.name}, ${formatBytes(file.size)}`}>
+        The file contains all matching records.{unchecked}
       </Notice>
     );
   }
@@ -154,7 +188,7 @@ function Done({ chain, file }: { chain: ChainName; file: Exported }) {
     <>
       <Notice kind="warn" title="The file is incomplete: there are more records">
         {file.name} contains the oldest of them, {formatBytes(file.size)}. Export several date ranges, or fetch the
-        whole chain with this command; it needs a token in OI_TOKEN.
+        whole chain with this command; it needs a token in OI_TOKEN.{unchecked}
       </Notice>
       <CodeBlock code={buildFetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
     </>

@@ -49,9 +49,8 @@ export async function findSuspicious(
   rows: readonly RecordView[],
   isFiltered: boolean,
   reachesStart: boolean,
-  signal?: AbortSignal,
 ): Promise<ReadonlySet<number>> {
-  const altered = await findAltered(rows, signal);
+  const altered = await findAltered(rows);
   return isFiltered ? altered : new Set([...altered, ...findGaps(rows, reachesStart)]);
 }
 

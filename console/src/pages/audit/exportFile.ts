@@ -2,7 +2,7 @@
 import { hasWebCrypto } from "@/proof/bytes.ts";
 import { type ChainName, isScoped } from "@/proof/chains.ts";
 import type { JsonObject } from "@/proof/record.ts";
-import { findSuspicious } from "./alteration.ts";
+import { findAltered, findGaps } from "./alteration.ts";
 import { toRecordView } from "./recordView.ts";
 
 export type ExportFormat = "json" | "csv";
@@ -10,27 +10,41 @@ export type ExportFormat = "json" | "csv";
 /** Maximum records of one export. */
 export const MAX_EXPORTED = 100_000;
 
+/** RecordIDs that the check of an export found, in the order of the file. */
+export interface CheckedExport {
+  /** Altered or damaged records. */
+  readonly altered: readonly string[];
+  /** Other records that are next to a missing one. */
+  readonly besideGaps: readonly string[];
+}
+
 /**
  * Checks the records of an export like those of the list.
  *
  * @param file an export, oldest first
- * @param isFiltered whether filters exclude records
- * @returns RecordIDs of records that were altered or are next to a missing record, in the order of the file; undefined
- *   if the format does not contain whole records, or this browser cannot compute hashes
+ * @param isFiltered whether filters exclude records, so that a gap is no sign
+ * @returns undefined if the format does not contain whole records, or this browser cannot compute hashes
  */
 export async function checkExport(
   file: Blob,
   format: ExportFormat,
   isFiltered: boolean,
   signal: AbortSignal,
-): Promise<readonly string[] | undefined> {
+): Promise<CheckedExport | undefined> {
   if (format === "csv" || !hasWebCrypto()) {
     return undefined;
   }
   const records: readonly JsonObject[] = JSON.parse(await file.text());
   const rows = records.map(toRecordView);
-  const found = await findSuspicious(rows.toReversed(), isFiltered, true, signal);
-  return rows.filter(({ sequence }) => found.has(sequence)).map(({ id }) => id);
+  const newestFirst = rows.toReversed();
+  const altered = await findAltered(newestFirst, signal);
+  const besideGaps = new Set(isFiltered ? [] : findGaps(newestFirst, true));
+  const listIds = (isFound: (sequence: number) => boolean) =>
+    rows.filter(({ sequence }) => isFound(sequence)).map(({ id }) => id);
+  return {
+    altered: listIds((sequence) => altered.has(sequence)),
+    besideGaps: listIds((sequence) => besideGaps.has(sequence) && !altered.has(sequence)),
+  };
 }
 
 /** Returns a file name; characters that file systems may reject become `_`. */

@@ -15,10 +15,11 @@ from oi._async import stream as module
 from oi._async.transport import AsyncTransport
 from oi.credentials import Token
 from oi.errors import build_api_error
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidProxy, InvalidStatus
 from websockets.frames import Close
-from websockets.http11 import Response
+from websockets.http11 import Request, Response
 
 
 def build_message(number: int, moment: datetime, connection: str = "rig") -> str:
@@ -59,7 +60,7 @@ class FakeService:
         self.urls.append(url)
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
-        self.credentials.append(additional_headers["Authorization"])
+        self.credentials.append(additional_headers.get("Authorization", ""))
         texts = self.connections.pop(0)
         if isinstance(texts, Exception):
             raise texts
@@ -287,6 +288,74 @@ async def test_the_stream_follows_no_redirect(read_first_message: Callable[[str]
     source = url.replace("http", "ws")
     assert str(failed.value) == f"{source}/oi-api/live-stream redirects to /other; use the address of the service."
     assert (failed.value.status, requests) == (302, ["/oi-api/live-stream?connection=rig"])
+
+
+@asynccontextmanager
+async def serve_stream_elsewhere(requests: list[tuple[str, str]], other: str = "") -> AsyncIterator[str]:
+    """Serve a stream whose own handshake gets 307; yield the address of the service.
+
+    Args:
+        requests: list to which the target and the header Authorization of each request are added.
+        other: negotiated address; that of a WebSocket of the same server if it is empty.
+    """
+
+    def reply_or_upgrade(connection: ServerConnection, request: Request) -> Response | None:
+        requests.append((request.path, request.headers.get("Authorization", "")))
+        if request.path.startswith("/oi-api/live-stream/negotiate"):
+            port = connection.local_address[1]
+            body = json.dumps({"url": other or f"ws://127.0.0.1:{port}/client?access_token=secret"}).encode()
+            return Response(200, "OK", Headers({"Content-Length": str(len(body))}), body)
+        if request.path.startswith("/oi-api/"):
+            return Response(307, "Redirect", Headers({"Location": "ws://127.0.0.1:1/c", "Content-Length": "0"}))
+        return None
+
+    async def send_message(connection: ServerConnection) -> None:
+        await connection.send(build_message(1, datetime.now(UTC)))
+
+    async with serve(send_message, "127.0.0.1", 0, process_request=reply_or_upgrade) as server:
+        yield f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+
+
+@pytest.mark.parametrize("read_first_message", [read_with_asyncio, read_without_asyncio])
+async def test_the_stream_is_negotiated_if_the_host_cannot_open_it(
+    read_first_message: Callable[[str], Awaitable[None]],
+) -> None:
+    """After 307 the client opens the address that the service negotiates, not that of the redirect, without a token."""
+    requests: list[tuple[str, str]] = []
+    async with serve_stream_elsewhere(requests) as url:
+        await read_first_message(url)
+    assert requests == [
+        ("/oi-api/live-stream?connection=rig", "Bearer t"),
+        ("/oi-api/live-stream/negotiate?connection=rig", "Bearer t"),
+        ("/client?access_token=secret", ""),
+    ]
+
+
+@pytest.mark.parametrize("other", ["http://127.0.0.1:1/c?access_token=secret", "ws://[c?access_token=secret", "page"])
+async def test_a_negotiated_address_that_is_no_websocket_ends_the_stream(other: str) -> None:
+    """A negotiated address that is no WebSocket ends the stream with an error that does not contain its token."""
+    async with serve_stream_elsewhere([], other) as url:
+        with pytest.raises(ApiError, match="which is no wss address") as failed:
+            await read_with_asyncio(url)
+    assert "secret" not in str(failed.value)
+
+
+async def test_a_negotiated_address_is_as_secure_as_that_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the address of the service is https, a negotiated ws address ends the stream, and wss opens it."""
+    named = ["ws://pubsub.example/c", "wss://pubsub.example/c"]
+
+    async def negotiate(_transport: AsyncTransport, _path: str, _parameters: dict[str, str]) -> dict[str, str]:
+        return {"url": named.pop(0)}
+
+    monkeypatch.setattr(AsyncTransport, "get_json", negotiate)
+    with pytest.raises(ApiError, match="which is no wss address"):
+        await read_messages(FakeService(build_handshake_error(307)), 1, monkeypatch)
+    named.append("wss://pubsub.example/d")
+    message = build_message(1, datetime.now(UTC))
+    service = FakeService(build_handshake_error(307), OSError("refused"), [message])
+    assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
+    assert service.urls[1:] == ["wss://pubsub.example/c", "wss://pubsub.example/d"]
+    assert (service.credentials[1:], service.pauses) == (["", ""], [1])
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:

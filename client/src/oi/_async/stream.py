@@ -1,19 +1,21 @@
 """Live stream of telemetry; after a lost connection, it reconnects and continues with the missed messages."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
-from typing import Any, Literal
+from http import HTTPStatus
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
 from websockets.frames import CloseCode
+from websockets.uri import parse_uri
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
-from oi.addresses import can_use_proxy, find_proxy_url
+from oi.addresses import can_use_proxy, find_proxy_url, format_url_without_secrets
 from oi.errors import (
     ApiError,
     ServerError,
@@ -32,6 +34,7 @@ from oi.requests import (
 )
 from oi.stream_position import StreamPosition
 
+_ROUTE = "/oi-api/live-stream"
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 30.0
 """Seconds between two attempts to open the stream."""
 
@@ -49,6 +52,8 @@ async def stream_messages(
     The stream then continues one minute before the newest message that was received. A missed message that was
     measured earlier is lost, except while stored messages are still replayed.
 
+    If the host of the service cannot open a WebSocket, the stream requests another address from the service.
+
     Args:
         transport: sends the requests.
         connection: short name of the only data connection to read; None for all connections.
@@ -63,18 +68,17 @@ async def stream_messages(
     """
     position = StreamPosition(format_instant(since))
     failures = _StreamFailures(on_failure)
-    pause, must_renew = _MIN_PAUSE, False
-    proxy = _choose_proxy_argument(transport.url)
-    stream_url = _build_stream_url(transport.url)
+    pause = _MIN_PAUSE
+    handshakes = _Handshakes(transport)
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
-        query = urlencode({name: value for name, value in parameters.items() if value is not None})
-        url = f"{stream_url}?{query}"
         try:
-            # A rejected token may have been revoked, or the service has new signing keys.
-            headers = {"Authorization": f"Bearer {await transport.get_token(renew=must_renew)}"}
-            async with ConnectWithoutRedirects(url, additional_headers=headers, proxy=proxy) as socket:
-                pause, must_renew = _MIN_PAUSE, False
+            address = await handshakes.find_address(parameters)
+            async with ConnectWithoutRedirects(
+                address.url, additional_headers=address.headers, proxy=address.proxy
+            ) as socket:
+                pause = _MIN_PAUSE
+                handshakes.record_success()
                 position.record_connection_opened()
                 async for text in socket:
                     message = json.loads(text)
@@ -82,10 +86,9 @@ async def stream_messages(
                         failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
-            error = _build_handshake_error(refused, url)
-            must_renew = isinstance(error, SignInError) and transport.can_renew_token and not must_renew
-            if not must_renew:
-                _raise_unless_temporary(error, pause)
+            if handshakes.must_negotiate_after(refused):
+                continue
+            handshakes.record_refusal(refused, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
         except ConnectionClosed as closed:
@@ -102,12 +105,107 @@ async def stream_messages(
         pause = min(_MAX_PAUSE, pause * 2)
 
 
+class _Address(NamedTuple):
+    """Address of a WebSocket.
+
+    Attributes:
+        url: address; its query can be secret.
+        headers: HTTP headers of the handshake.
+        proxy: argument ``proxy`` of the WebSocket library.
+    """
+
+    url: str
+    headers: Mapping[str, str]
+    proxy: str | Literal[True] | None
+
+
 class ConnectWithoutRedirects(connect):
     """Opens a connection of the live stream; it follows no redirect, as the other requests of the client."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         """Return the error of a handshake that was answered with a redirect."""
         return exc
+
+
+class _Handshakes:
+    """Addresses and credentials of the handshakes that open the stream.
+
+    If the host of the service cannot open a WebSocket, it redirects the handshake. The client then requests another
+    address, for instance at Web PubSub. The address of the redirect is not used, because a proxy can redirect, too.
+
+    Args:
+        transport: sends the requests for tokens and for other addresses.
+
+    Raises:
+        UnreachableError: the address of the service does not begin with http:// or https://.
+    """
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._stream_url = self._last_url = _build_stream_url(transport.url)
+        self._must_renew = self._must_negotiate = False
+
+    async def find_address(self, parameters: Mapping[str, str | None]) -> _Address:
+        """Return the address for the next handshake.
+
+        Args:
+            parameters: query parameters of the stream; parameters with the value None are left out.
+
+        Raises:
+            ApiError: the service issues no token, cannot be reached, or names no valid address.
+        """
+        # A rejected token may have been revoked, or the service has new signing keys.
+        token = await self._transport.get_token(renew=self._must_renew)
+        if self._must_negotiate:
+            address = await _negotiate_address(self._transport, parameters)
+        else:
+            query = urlencode({name: value for name, value in parameters.items() if value is not None})
+            headers = {"Authorization": f"Bearer {token}"}
+            proxy = _choose_proxy_argument(self._transport.url)
+            address = _Address(f"{self._stream_url}?{query}", headers, proxy)
+        self._last_url = address.url
+        return address
+
+    def record_success(self) -> None:
+        """Record that the stream is open, so that the token is valid."""
+        self._must_renew = False
+
+    def must_negotiate_after(self, refused: InvalidStatus) -> bool:
+        """Return whether a handshake failed only because the host cannot open a WebSocket; the next one can succeed."""
+        if self._must_negotiate or refused.response.status_code != HTTPStatus.TEMPORARY_REDIRECT:
+            return False
+        self._must_negotiate = True
+        return True
+
+    def record_refusal(self, refused: InvalidStatus, next_pause_seconds: float) -> None:
+        """Record a rejected handshake; raise its error unless another handshake can succeed.
+
+        Args:
+            refused: error of the handshake.
+            next_pause_seconds: as for :func:`_raise_unless_temporary`.
+
+        Raises:
+            ApiError: as for :func:`_raise_unless_temporary`.
+        """
+        error = _build_handshake_error(refused, self._last_url)
+        self._must_renew = isinstance(error, SignInError) and self._transport.can_renew_token and not self._must_renew
+        if not self._must_renew:
+            _raise_unless_temporary(error, next_pause_seconds)
+
+
+async def _negotiate_address(transport: AsyncTransport, parameters: Mapping[str, str | None]) -> _Address:
+    """Request an address of the live stream that needs no token.
+
+    Raises:
+        ApiError: the service rejects the request or cannot be reached; or it names no WebSocket address, or one without
+            encryption although its own has encryption.
+    """
+    reply = await transport.get_json(f"{_ROUTE}/negotiate", parameters)
+    url = str(reply.get("url")) if isinstance(reply, dict) else ""
+    if not _is_stream_url_as_secure(url, transport.url):
+        target = format_url_without_secrets(url)
+        raise ApiError(0, "", f"{transport.url} names {target} for the live stream, which is no wss address.")
+    return _Address(url, {}, _choose_proxy_argument(f"http{url[len('ws') :]}"))
 
 
 class _StreamFailures:
@@ -147,7 +245,16 @@ def _build_stream_url(service_url: str) -> str:
     scheme, _, rest = service_url.partition("://")
     if scheme.lower() not in {"http", "https"}:
         raise UnreachableError(f"{service_url} is not an address such as https://plant.example")
-    return f"{scheme.lower().replace('http', 'ws')}://{rest}/oi-api/live-stream"
+    return f"{scheme.lower().replace('http', 'ws')}://{rest}{_ROUTE}"
+
+
+def _is_stream_url_as_secure(stream_url: str, service_url: str) -> bool:
+    """Return whether a text is a WebSocket address that is encrypted if the address of the service is."""
+    try:
+        is_encrypted = parse_uri(stream_url).secure
+    except (InvalidURI, ValueError):
+        return False
+    return is_encrypted or service_url.lower().startswith("http:")
 
 
 def _choose_proxy_argument(url: str) -> str | Literal[True] | None:

@@ -21,7 +21,7 @@ _WORDS = (
     (r"\ba(close|read|iter_bytes)\b", r"\1"),
     (r"\bAsync([A-Z])", r"\1"),
     (r"\boi\._async\b", "oi._sync"),
-    # The function `connect` without asyncio is no class, so that no method of it can be replaced.
+    # `connect` of websockets.sync is a function; only the class `reconnect` has a method to override.
     (r"\bwebsockets\.asyncio\.client import connect\b", "websockets.sync.client import reconnect as connect"),
 )
 

@@ -210,10 +210,18 @@ def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: 
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "pause"), [("Mon, 05 Jan 2026 08:00:20 GMT", 20.0), ("Mon, 05 Jan 2026 07:00:00 GMT", 0.0)]
+    ("retry_after", "pause"),
+    [
+        ("Mon, 05 Jan 2026 08:00:20 GMT", 20.0),
+        ("Mon, 05 Jan 2026 08:00:00 GMT", 0.75),
+        ("Mon, 05 Jan 2026 07:00:00 GMT", 0.75),
+    ],
 )
-def test_retry_after_can_be_a_date(recorded_pauses: list[float], retry_after: str, pause: float) -> None:
-    """A date in Retry-After is compared with the clock of the service; a date that has passed causes no pause."""
+def test_retry_after_can_be_a_date(
+    recorded_pauses: list[float], monkeypatch: pytest.MonkeyPatch, retry_after: str, pause: float
+) -> None:
+    """A date in Retry-After is compared with the clock of the service; one that is not in the future is ignored."""
+    monkeypatch.setattr("oi.requests.random.uniform", lambda _low, _high: 0.75)
     busy = build_error_reply(429, retry_after=retry_after)
     busy.headers["Date"] = "Mon, 05 Jan 2026 08:00:00 GMT"
     fake_service = FakeService(busy, httpx.Response(202))

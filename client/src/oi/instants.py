@@ -36,7 +36,7 @@ def parse_retry_after_seconds(retry_after: str, date_header: str) -> float | Non
         date_header: header ``Date`` of the same reply; empty if it is missing.
 
     Returns:
-        0 if the date has passed; None if the header is missing or malformed.
+        None if the header is missing or malformed, or if the date is not in the future.
 
     Example:
         >>> parse_retry_after_seconds("Mon, 05 Jan 2026 08:00:20 GMT", "Mon, 05 Jan 2026 08:00:00 GMT")
@@ -48,7 +48,9 @@ def parse_retry_after_seconds(retry_after: str, date_header: str) -> float | Non
         until = parsedate_to_datetime(retry_after).timestamp()
     except (ValueError, OverflowError):
         return None
-    return max(0.0, until - parse_date_header_as_unix_seconds(date_header))
+    seconds = until - parse_date_header_as_unix_seconds(date_header)
+    # A pause of 0 would repeat requests without any pause.
+    return seconds if seconds > 0 else None
 
 
 def parse_date_header_as_unix_seconds(date_header: str) -> float:

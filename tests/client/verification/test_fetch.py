@@ -154,10 +154,12 @@ def test_requests_are_repeated_after_temporary_failures(
 
 
 def test_retry_after_can_be_a_date(chain: GrowingChain, tmp_path: Path, pauses: list[float]) -> None:
-    """A date in Retry-After that has passed causes no pause."""
-    chain.failures = [(503, "Mon, 05 Jan 2026 08:00:00 GMT")]
-    fetch_sequences(chain, tmp_path / "export.json")
-    assert pauses == [0]
+    """A date in Retry-After that has passed is ignored, and a distant one ends the attempts."""
+    passed = "Mon, 05 Jan 2026 08:00:00 GMT"
+    chain.failures = [(503, passed), (503, passed), (503, "Fri, 31 Dec 9999 23:59:59 GMT")]
+    with pytest.raises(FetchError, match="503"):
+        fetch_sequences(chain, tmp_path / "export.json")
+    assert pauses == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,20 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert metrics.get_count("failed_requests_total", f'code="{code}"') == 3
 
 
+async def test_a_long_retry_after_does_not_stop_the_gateway(
+    spool: SpoolThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause that a reply requests has an upper limit, because a proxy may have a wrong clock."""
+    assert module._LONGEST_RETRY_AFTER_SECONDS == 300
+    monkeypatch.setattr(module, "_LONGEST_RETRY_AFTER_SECONDS", 0.001)
+    busy = build_api_error(429, {"code": "RATE_LIMITED"}, retry_after=1e9)
+    upstream = FakeUpstream(lambda *_: busy if len(upstream.requests) < 2 else None)
+    store_messages(spool, "press", 1)
+    async with run_sender(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert upstream.stored == {"press": [1]}
+
+
 async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:
     """If the service rejects one connection, the messages of other connections are still sent."""
     upstream = FakeUpstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)

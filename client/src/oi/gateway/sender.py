@@ -22,6 +22,8 @@ _LONGEST_LINGER_SECONDS = 2.0
 """Longest such pause; a connection with few messages then needs at most 30 requests of the rate limit in a minute."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_LONGEST_RETRY_AFTER_SECONDS = 300.0
+"""Longest pause that a reply can cause; a wrong date of a proxy must not stop the gateway for longer."""
 _HOLD_SECONDS = 60.0
 _GROWTH = 8
 """Divisor: after the service has accepted a smaller batch, the next one may be larger by an eighth."""
@@ -181,7 +183,8 @@ class Sender:
             self._paused_until = now + _HOLD_SECONDS
         else:
             self._log_error_if_changed("", refusal.text)
-            self._paused_until = now + max(self._pause, retry_after_seconds or 0.0)
+            requested = min(retry_after_seconds or 0.0, _LONGEST_RETRY_AFTER_SECONDS)
+            self._paused_until = now + max(self._pause, requested)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _store_reported_lines_as_rejected(self, refusal: Refusal, batch: Batch) -> None:

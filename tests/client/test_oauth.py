@@ -30,6 +30,7 @@ class FakeServer:
         self.refresh_token = "r0"
         self.refreshes = 0
         self.revoked: list[str] = []
+        self.revocation_reply = httpx.Response(200)
         self.status = 200
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
@@ -43,7 +44,7 @@ class FakeServer:
             return httpx.Response(302 if request.url.params["client_id"] == "oi" else 400)
         if path == "/revocation":
             self.revoked.append(form["token"])
-            return httpx.Response(200)
+            return self.revocation_reply
         return self._issue_tokens(form)
 
     def _issue_tokens(self, form: dict[str, str]) -> httpx.Response:
@@ -254,6 +255,14 @@ def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     store_tokens(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]
+
+
+def test_a_page_of_a_proxy_does_not_confirm_a_logout(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """If a proxy replies to the revocation with a page of its own, the logout reports an error."""
+    store_tokens(3600)
+    server.revocation_reply = httpx.Response(200, html="<html>")
+    assert execute(["logout"]) == 1
+    assert "/revocation did not reply with a confirmation" in capsys.readouterr().err
 
 
 def test_a_login_at_another_service_ends_the_earlier_sign_in(

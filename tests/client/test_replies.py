@@ -38,6 +38,7 @@ CALLS_WITHOUT_JSON: dict[str, tuple[Callable[[Workspace], Any], str]] = {
     "queries.delete": (lambda workspace: workspace.queries.delete("q"), "204 No Content"),
     "team.delete": (lambda workspace: workspace.team.delete("ada"), "204 No Content"),
     "webhooks.delete": (lambda workspace: workspace.webhooks.delete("1"), "204 No Content"),
+    "request": (lambda workspace: workspace.request("DELETE", "/workspace/api/keys/1"), "204 No Content"),
     "download.cancel": (
         lambda workspace: Download(workspace._transport, cast("Any", {"downloadId": "1"})).cancel(),
         "204 No Content",
@@ -64,7 +65,15 @@ def test_a_page_of_a_proxy_is_no_deletion_and_no_export(name: str, monkeypatch: 
         call(workspace)
 
 
-def reply_with_page(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [200, 202])
+def test_a_deletion_with_any_route_needs_a_reply_without_content(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion with `Workspace.request` fails for each successful reply but 204, also for an empty one."""
+    reply_with_page(monkeypatch, "", status)
+    with Workspace(URL, token="t") as workspace, pytest.raises(ApiError, match="did not reply with 204 No Content"):
+        workspace.request("DELETE", "/a")
+
+
+def reply_with_page(monkeypatch: pytest.MonkeyPatch, page: str = "<html>", status: int = 200) -> None:
     """Reply to each request of the client with a page, as a proxy does."""
-    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(lambda _: httpx.Response(200, text="<html>")))
+    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(lambda _: httpx.Response(status, html=page)))
     monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)

@@ -258,13 +258,23 @@ def require_no_content(response: httpx.Response) -> None:
         raise _build_foreign_reply_error(response, "204 No Content")
 
 
+def require_no_page(response: httpx.Response) -> None:
+    """Check that a reply whose body has no meaning is not a page in HTML, so that it is from the service.
+
+    Raises:
+        ApiError: another server replied, such as a proxy.
+    """
+    if _get_media_type(response) == "text/html":
+        raise _build_foreign_reply_error(response, "a confirmation")
+
+
 def get_yaml_reply(response: httpx.Response) -> str:
     """Return the YAML text of a reply.
 
     Raises:
         ApiError: the reply is not YAML, most often because the address belongs to another server.
     """
-    if not response.headers.get("content-type", "").startswith("application/yaml"):
+    if _get_media_type(response) != "application/yaml":
         raise _build_foreign_reply_error(response, "YAML")
     return response.text
 
@@ -279,6 +289,11 @@ def get_audit_header(response: httpx.Response, name: str) -> str:
     if value is None:
         raise _build_foreign_reply_error(response, "audit records")
     return str(value)
+
+
+def _get_media_type(response: httpx.Response) -> str:
+    """Return the media type of a reply without parameters such as ``charset``; empty if it has none."""
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
 def _build_foreign_reply_error(response: httpx.Response, expected: str) -> ApiError:

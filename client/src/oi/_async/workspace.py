@@ -14,7 +14,7 @@ from oi._async.queries import AsyncQueries
 from oi._async.stream import stream_messages
 from oi._async.telemetry import AsyncTelemetry
 from oi._async.transport import AsyncTransport
-from oi.requests import get_yaml_reply, parse_json_reply
+from oi.requests import get_yaml_reply, parse_json_reply, require_no_content
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class AsyncWorkspace:
         return await self._transport.get_token(renew=renew)
 
     async def request(self, method: str, path: str, **options: Any) -> Any:
-        """Send a request to any route of the API and return the JSON reply; None if the reply is empty.
+        """Send a request to any route of the API and return the JSON reply; None for a deletion or an empty reply.
 
         Args:
             method: HTTP method.
@@ -112,9 +112,11 @@ class AsyncWorkspace:
                 wait up to 240 s for the reply).
 
         Raises:
-            ApiError: the service rejects the request or cannot be reached.
+            ApiError: the service rejects the request or cannot be reached, or another server replied.
         """
         response = await self._transport.request(method, path, **options)
+        if method == "DELETE":
+            require_no_content(response)
         return parse_json_reply(response) if response.content else None
 
     async def kql(

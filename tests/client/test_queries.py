@@ -113,8 +113,13 @@ def test_commands_report_missing_rows_in_each_format(
 ) -> None:
     """If the limit cuts the rows of a query, the command reports this on standard error in each output format."""
     headers = {"x-query-truncated": "true" if is_truncated else "false"}
-    reply = httpx.Response(200, json={**REPLY, "truncated": is_truncated}, headers=headers)
-    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(lambda _request: reply))
+
+    def reply_with_requested_type(request: httpx.Request) -> httpx.Response:
+        requested = {"Content-Type": request.headers["Accept"], **headers}
+        return httpx.Response(200, json={**REPLY, "truncated": is_truncated}, headers=requested)
+
+    transport = httpx.MockTransport(reply_with_requested_type)
+    client = httpx.Client(base_url="https://plant.example", transport=transport)
     monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
     monkeypatch.setenv("OI_URL", "https://plant.example")
     monkeypatch.setenv("OI_TOKEN", "t")

@@ -43,7 +43,8 @@ CALLS_WITHOUT_JSON: dict[str, tuple[Callable[[Workspace], Any], str]] = {
         lambda workspace: Download(workspace._transport, cast("Any", {"downloadId": "1"})).cancel(),
         "204 No Content",
     ),
-    "export_document": (lambda workspace: workspace.export_document(), "YAML"),
+    "export_document": (lambda workspace: workspace.export_document(), "application/yaml"),
+    "queries.run_raw": (lambda workspace: workspace.queries.run_raw("q", "text/csv"), "text/csv"),
     "audit.export": (lambda workspace: workspace.audit.export(), "audit records"),
 }
 

@@ -21,7 +21,7 @@ def workspace_and_requests() -> tuple[Workspace, list[httpx.Request]]:
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
         requests.append(request)
-        headers = {"X-Provenance-Has-More": "false"}
+        headers = {"X-Provenance-Has-More": "false", "Content-Type": request.headers["Accept"]}
         return httpx.Response(200, json=_RESULT, headers=headers)
 
     workspace = Workspace("https://plant.example", token="t")

@@ -274,9 +274,18 @@ def get_yaml_reply(response: httpx.Response) -> str:
     Raises:
         ApiError: the reply is not YAML, most often because the address belongs to another server.
     """
-    if _get_media_type(response) != "application/yaml":
-        raise _build_foreign_reply_error(response, "YAML")
+    require_media_type(response, "application/yaml")
     return response.text
+
+
+def require_media_type(response: httpx.Response, media_type: str) -> None:
+    """Check that a reply has the requested media type; parameters such as ``charset`` are ignored.
+
+    Raises:
+        ApiError: the reply has another media type, most often because the address belongs to another server.
+    """
+    if _get_media_type(response) != media_type:
+        raise _build_foreign_reply_error(response, media_type)
 
 
 def get_audit_header(response: httpx.Response, name: str) -> str:

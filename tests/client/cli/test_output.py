@@ -166,10 +166,13 @@ def test_standard_input_that_is_not_utf8_is_wrong_usage(
 def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Commands that export write to standard output for `-o -`, and to a file for any other value."""
 
+    def reply_with_requested_type(request: httpx.Request) -> httpx.Response:
+        headers = {"Content-Type": f"{request.headers['Accept']}; charset=utf-8", "x-provenance-has-more": "false"}
+        return httpx.Response(200, text="[1]", headers=headers)
+
     def open_workspace(*_scopes: str) -> Workspace:
         workspace = Workspace("http://127.0.0.1:1", token="jwt")
-        headers = {"Content-Type": "application/yaml", "x-provenance-has-more": "false"}
-        transport = httpx.MockTransport(lambda _request: httpx.Response(200, text="[1]", headers=headers))
+        transport = httpx.MockTransport(reply_with_requested_type)
         workspace._transport.client = httpx.Client(base_url="http://127.0.0.1:1", transport=transport)
         return workspace
 

@@ -9,7 +9,13 @@ from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
 from oi.instants import format_instant, format_iso_duration
 from oi.json_text import encode_json
-from oi.requests import build_if_match_header, build_signature_property, parse_json_reply, require_no_content
+from oi.requests import (
+    build_if_match_header,
+    build_signature_property,
+    parse_json_reply,
+    require_media_type,
+    require_no_content,
+)
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -100,10 +106,14 @@ class AsyncQueries:
             lookup: short name of the query in URLs, or its API path.
             media_type: media type of the requested reply, such as ``text/csv``.
             query: query parameters of the URL, from :func:`build_execution_parameters`.
+
+        Raises:
+            ApiError: as :meth:`run`, or the reply has another media type, most often because a proxy replied.
         """
         response = await self._transport.request(
             "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}, is_slow=True
         )
+        require_media_type(response, media_type)
         return RawReply(response.content, response.headers)
 
     async def put(self, lookup: str, definition: Mapping[str, Any], *, etag: str | None = None) -> "QueryDefinition":

@@ -1,5 +1,6 @@
 """Tests of the client's OAuth flow with a fake server: metadata, errors, stored tokens and the local callback page."""
 
+import fcntl
 import io
 import json
 import time
@@ -255,6 +256,48 @@ def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     store_tokens(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]
+
+
+def test_a_stored_login_is_locked_until_it_is_replaced_or_removed(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other command changes the login while it is ended at its service and replaced, or ended and removed."""
+    monkeypatch.setattr(Workspace, "whoami", lambda _workspace: {"name": "Ann", "principal": "a", "workspace": "p"})
+    locked: list[bool] = []
+
+    def check_lock_then[**P, R](call: Callable[P, R]) -> Callable[P, R]:
+        def call_after_check(*arguments: P.args, **options: P.kwargs) -> R:
+            with get_login_path().with_name("login.lock").open("a") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locked.append(False)
+                except BlockingIOError:
+                    locked.append(True)
+            return call(*arguments, **options)
+
+        return call_after_check
+
+    store_tokens(3600)
+    monkeypatch.setattr(stored_grant, "revoke_grant", check_lock_then(stored_grant.revoke_grant))
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, check_lock_then(getattr(Path, name)))
+    monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
+    assert execute(["login", "https://other.example"]) == 0
+    assert execute(["logout"]) == 0
+    assert server.revoked == ["r0"]
+    assert set(locked) == {True}
+    assert not get_login_path().exists()
+
+
+def test_files_of_a_killed_login_are_removed(server: FakeServer) -> None:
+    """A later command that changes the login removes the files that a killed one left, which contain a credential."""
+    store_tokens(0)
+    path = get_login_path()
+    for suffix in ("0123456789abcdef.part", "new"):
+        path.with_name(f"{path.name}.{suffix}").write_text("secret")
+    StoredGrant().get_token()
+    assert server.refreshes == 1
+    assert {each.name for each in path.parent.iterdir()} == {"login.json", "login.lock"}
 
 
 def test_a_page_of_a_proxy_does_not_confirm_a_logout(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
       pass show plant-key | oi login https://plant.example
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import check_service_address  # noqa: PLC0415  as above
+    from oi.cli.stored_login import check_service_address, lock_login  # noqa: PLC0415  as above
     from oi.credentials import check_credential_characters  # noqa: PLC0415  as above
 
     url = url.rstrip("/")
@@ -44,8 +44,9 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
         grant = sign_in_with_browser(url, client_id, rights or _list_all_access_rights())
         with Workspace(url, token=grant.access_token) as workspace:
             identity = workspace.whoami()
-        _end_sign_in_at_other_service(url)
-        place = store_grant_and_describe_place(url, grant)
+        with lock_login():
+            _end_sign_in_at_other_service(url)
+            place = store_grant_and_describe_place(url, grant)
     else:
         from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
 
@@ -55,8 +56,9 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
             raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
             identity = workspace.whoami()
-        _end_sign_in_at_other_service(url)
-        place = store_login_and_describe_place(url, key)
+        with lock_login():
+            _end_sign_in_at_other_service(url)
+            place = store_login_and_describe_place(url, key)
     who = identity["name"] or identity["principal"]
     text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
     print_json(identity) if as_json else click.echo(text)
@@ -65,7 +67,8 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
 def _end_sign_in_at_other_service(new_login_url: str) -> None:
     """End the stored sign-in with the browser if it is at another service, because a new login replaces it.
 
-    If that service does not end it, only a note is printed: the service may no longer exist.
+    If that service does not end it, only a note is printed: the service may no longer exist. The caller locks the stored
+    login until the new one is stored; otherwise, the sign-in of a login in between would not be ended.
 
     Args:
         new_login_url: address of the new login.
@@ -109,20 +112,21 @@ def log_out() -> None:
 
     An API key remains valid until you revoke it with `oi keys revoke`.
     """
-    from oi.cli.stored_login import read_login_file, remove_login  # noqa: PLC0415  as above
+    from oi.cli.stored_login import lock_login, read_login_file, remove_login  # noqa: PLC0415  as above
 
-    stored = read_login_file()
-    if not stored:
-        click.echo("no login is stored")
-        return
-    try:
-        if "clientId" in stored:
-            from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
+    with lock_login():
+        stored = read_login_file()
+        if not stored:
+            click.echo("no login is stored")
+            return
+        try:
+            if "clientId" in stored:
+                from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
 
-            StoredGrant().revoke()
-    finally:
-        remove_login()
-        click.echo(f"the login of {stored.get('url')} is removed", err=True)
+                StoredGrant().revoke()
+        finally:
+            remove_login()
+            click.echo(f"the login of {stored.get('url')} is removed", err=True)
 
 
 @click.command("whoami")

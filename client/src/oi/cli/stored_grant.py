@@ -3,15 +3,17 @@
 import time
 from typing import Any
 
-from oi.cli.stored_login import find_secret_in_keyring, get_login_path, read_login_file, store_secret_and_describe_place
+from oi.cli.stored_login import find_secret_in_keyring, lock_login, read_login_file, store_secret_and_describe_place
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
-from oi.file_lock import lock_file
 from oi.oauth import Grant, open_http_client, refresh_grant, request_server_metadata, revoke_grant
 
 
 def store_grant_and_describe_place(url: str, grant: Grant) -> str:
-    """Store the tokens of a sign-in; return a description of the place where the refresh token is stored."""
+    """Store the tokens of a sign-in; return a description of the place where the refresh token is stored.
+
+    The caller holds the lock of :func:`lock_login`.
+    """
     login = {
         "url": url,
         "clientId": grant.client_id,
@@ -35,7 +37,7 @@ class StoredGrant:
         stored = read_login_file()
         if not _is_access_token_fresh(stored):
             # A refresh token works once: two processes that use the same one end the sign-in.
-            with lock_file(get_login_path().with_name("login.lock")):
+            with lock_login():
                 stored = read_login_file()
                 if not _is_access_token_fresh(stored):
                     return _renew_access_token(stored)

@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from click import UsageError
 from oi.addresses import check_address_protects_credentials
 from oi.credentials import check_credential_characters
 from oi.drafts import create_draft_file
+from oi.file_lock import lock_file
 
 _SERVICE = "oi"
 _PRIVATE = 0o600
@@ -88,15 +89,34 @@ def _read_credential_variable(variable_name: str) -> str | None:
     return value
 
 
+@contextmanager
+def lock_login() -> Iterator[None]:
+    """Context manager: prevent other commands from changing the stored login at the same time.
+
+    Files that a killed command left are removed, because they can contain a credential.
+    """
+    path = get_login_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file(path.with_name("login.lock")):
+        # Earlier versions wrote `login.json.new`.
+        for draft in (*path.parent.glob(f"{path.name}.*.part"), path.with_name(f"{path.name}.new")):
+            draft.unlink(missing_ok=True)
+        yield
+
+
 def store_login_and_describe_place(url: str, key: str) -> str:
-    """Store the address of a service and an API key; return a description of the place where the key is stored."""
+    """Store the address of a service and an API key; return a description of the place where the key is stored.
+
+    The caller holds the lock of :func:`lock_login`.
+    """
     return store_secret_and_describe_place({"url": url}, "key", key)
 
 
 def store_secret_and_describe_place(login: Mapping[str, Any], secret_name: str, secret: str) -> str:
     """Store a login and its secret; return a description of the place where the secret is stored.
 
-    The secret of an earlier login at another address is removed from the keyring.
+    The secret of an earlier login at another address is removed from the keyring. The caller holds the lock of
+    :func:`lock_login`.
 
     Args:
         login: JSON properties for the login file; the value of ``url`` identifies the secret in the keyring.
@@ -116,7 +136,7 @@ def store_secret_and_describe_place(login: Mapping[str, Any], secret_name: str, 
 
 
 def remove_login() -> None:
-    """Remove the stored login; do nothing if no login is stored."""
+    """Remove the stored login; do nothing if no login is stored. The caller holds the lock of :func:`lock_login`."""
     url = read_login_file().get("url")
     get_login_path().unlink(missing_ok=True)
     if url:

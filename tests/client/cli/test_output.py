@@ -180,10 +180,10 @@ def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tm
     for command in (["audit", "export"], ["workspace", "export"], ["query", "run", "newest", "--format", "csv"]):
         module = {"audit": audit, "workspace": document, "query": queries}[command[0]]
         monkeypatch.setattr(module, "open_workspace", open_workspace)
-        for output, printed in (("-", "[1]"), ("file", "")):
+        for output, printed in (("-", "[1]"), ("file", ""), ("./-", "")):
             shown = CliRunner().invoke(main, [*command, "-o", output])
             assert (shown.exit_code, shown.stdout) == (0, printed)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "-"}
 
 
 def set_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

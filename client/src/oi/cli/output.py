@@ -38,8 +38,9 @@ def add_output_option(command: Command) -> Command:
         "output_path",
         "-o",
         "--output",
-        type=click.Path(path_type=Path),
-        callback=lambda _context, _option, path: None if path == Path("-") else path,
+        type=click.Path(),
+        # The text is compared, because Path("./-") equals Path("-").
+        callback=lambda _context, _option, text: None if text in (None, "-") else Path(text),
         help="Write to a file; - is standard output.",
     )(command)
 

@@ -67,8 +67,8 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
 def _end_sign_in_at_other_service(new_login_url: str) -> None:
     """End the stored sign-in with the browser if it is at another service, because a new login replaces it.
 
-    If that service does not end it, only a note is printed: the service may no longer exist. The caller locks the stored
-    login until the new one is stored; otherwise, the sign-in of a login in between would not be ended.
+    If that service does not end it, only a note is printed: the service may no longer exist. The caller locks the
+    stored login until the new one is stored; otherwise, the sign-in of a login in between would not be ended.
 
     Args:
         new_login_url: address of the new login.

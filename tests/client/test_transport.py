@@ -2,6 +2,7 @@
 
 import ssl
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -209,10 +210,22 @@ def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: 
     assert recorded_pauses == [7.0, 2.0]
 
 
+@pytest.fixture
+def _local_time_of_japan() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_local_time_of_japan")
 @pytest.mark.parametrize(
     ("retry_after", "pause"),
     [
         ("Mon, 05 Jan 2026 08:00:20 GMT", 20.0),
+        ("Mon Jan  5 08:00:20 2026", 20.0),
+        ("Mon, 05 Jan 2026 08:00:20 -0000", 20.0),
         ("Mon, 05 Jan 2026 08:00:00 GMT", 0.75),
         ("Mon, 05 Jan 2026 07:00:00 GMT", 0.75),
     ],
@@ -220,7 +233,10 @@ def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: 
 def test_retry_after_can_be_a_date(
     recorded_pauses: list[float], monkeypatch: pytest.MonkeyPatch, retry_after: str, pause: float
 ) -> None:
-    """A date in Retry-After is compared with the clock of the service; one that is not in the future is ignored."""
+    """A date in Retry-After is compared with the clock of the service; one that is not in the future is ignored.
+
+    A date without a time zone is in UTC, not in local time.
+    """
     monkeypatch.setattr("oi.requests.random.uniform", lambda _low, _high: 0.75)
     busy = build_error_reply(429, retry_after=retry_after)
     busy.headers["Date"] = "Mon, 05 Jan 2026 08:00:00 GMT"

@@ -45,7 +45,7 @@ def parse_retry_after_seconds(retry_after: str, date_header: str) -> float | Non
     if retry_after.isascii() and retry_after.isdigit():
         return float(retry_after)
     try:
-        until = parsedate_to_datetime(retry_after).timestamp()
+        until = _parse_http_date_as_unix_seconds(retry_after)
     except (ValueError, OverflowError):
         return None
     seconds = until - parse_date_header_as_unix_seconds(date_header)
@@ -56,6 +56,12 @@ def parse_retry_after_seconds(retry_after: str, date_header: str) -> float | Non
 def parse_date_header_as_unix_seconds(date_header: str) -> float:
     """Return the time of a ``Date`` header in seconds since 1970; the time of this computer if it is malformed."""
     try:
-        return parsedate_to_datetime(date_header).timestamp()
+        return _parse_http_date_as_unix_seconds(date_header)
     except (ValueError, OverflowError):
         return time.time()
+
+
+def _parse_http_date_as_unix_seconds(text: str) -> float:
+    moment = parsedate_to_datetime(text)
+    # The oldest of the formats that HTTP permits (RFC 9110 section 5.6.7) names no zone, and means UTC.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -38,6 +38,7 @@ class GrowingChain:
         tokens: tokens of the requests.
         ended: tokens that the service rejects.
         redirect: address to which all requests are redirected; empty for none.
+        redirect_status: HTTP status of the redirects.
     """
 
     def __init__(self, count: int) -> None:
@@ -46,6 +47,7 @@ class GrowingChain:
         self.missing = set[int]()
         self.page = PAGE
         self.address = self.redirect = ""
+        self.redirect_status = 302
         self.failures: list[tuple[int, str]] = []
         self.tokens: list[str] = []
         self.ended = set[str]()
@@ -53,7 +55,7 @@ class GrowingChain:
     def reply(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers and the body of a reply."""
         if self.redirect:
-            return 302, {"Location": self.redirect}, b""
+            return self.redirect_status, {"Location": self.redirect}, b""
         if self.failures:
             status, retry_after = self.failures.pop(0)
             headers = {"Retry-After": retry_after} if retry_after else {}
@@ -251,13 +253,24 @@ def test_a_download_uses_the_http_proxy_of_the_environment(
     assert (failed.value.exit_status, "secret" in str(failed.value), pauses) == (3, False, [])
 
 
-def test_the_download_follows_no_redirect(chain: GrowingChain, tmp_path: Path, pauses: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/other?sig=secret", "/other"),
+        ("file:///other?sig=secret", "file:///other"),
+        ("http://[other?sig=secret", "another address"),
+    ],
+)
+@pytest.mark.parametrize("status", [302, 308])
+def test_the_download_follows_no_redirect(
+    chain: GrowingChain, tmp_path: Path, pauses: list[float], status: int, location: str, target: str
+) -> None:
     """A redirect ends the download with both addresses, but no query, and no request goes to the target."""
-    chain.redirect = "/other?sig=secret"
+    chain.redirect, chain.redirect_status = location, status
     with pytest.raises(FetchError) as failed:
         fetch_sequences(chain, tmp_path / "export.json")
     source = f"{chain.address}/oi-api/provenance/checkpoint"
-    assert str(failed.value) == f"{source} redirects to /other; use the address of the service."
+    assert str(failed.value) == f"{source} redirects to {target}; use the address of the service."
     assert (failed.value.exit_status, len(chain.tokens), pauses) == (1, 1, [])
 
 

@@ -497,8 +497,10 @@ def _build_opener(scheme: str, proxy: str | None) -> urllib.request.OpenerDirect
 class _RedirectRejection(urllib.request.HTTPRedirectHandler):
     """Treats redirects as error replies, because only the address of the service is trusted."""
 
-    def redirect_request(self, *_: Any) -> None:
-        """Return None, so that no request is sent to the new address."""
+    def http_error_302(self, *_: Any, **__: Any) -> None:
+        """Return None, so that the reply becomes an error, and the value of ``Location`` is not interpreted."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def _build_fetch_error(error: urllib.error.HTTPError) -> FetchError:

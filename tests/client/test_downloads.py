@@ -1,12 +1,13 @@
 """Tests of downloads that fail or are cancelled, and of the links to their files, in the client."""
 
+import ssl
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from oi import ApiError, Workspace
+from oi import ApiError, UnreachableError, Workspace
 
 
 def find_download_error(job: dict[str, Any]) -> ApiError:
@@ -102,6 +103,16 @@ def test_a_file_that_cannot_be_fetched_is_fetched_by_a_new_link(
     service = FakeService(None, failure)
     assert [each.read_text() for each in service.save_files(tmp_path)] == ["/files/a.csv", "/files/b.csv"]
     assert service.links == ["a.csv?sig=2", "b.csv?sig=2", "b.csv?sig=3"]
+
+
+def test_an_invalid_certificate_ends_the_download_of_a_file(tmp_path: Path) -> None:
+    """If the TLS certificate of the server of the files is invalid, the download ends after one attempt."""
+    failure = httpx.ConnectError("certificate verify failed")
+    failure.__cause__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    service = FakeService(failure)
+    with pytest.raises(UnreachableError, match="certificate verify failed"):
+        service.save_files(tmp_path)
+    assert len(service.links) == 1
 
 
 def test_files_are_named_by_their_connection(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from oi._sync.waiting import sleep
 from oi.drafts import create_draft_file
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
-from oi.requests import parse_json_reply, require_no_content
+from oi.requests import has_invalid_certificate, parse_json_reply, require_no_content
 
 if TYPE_CHECKING:
     from oi.models import Download as DownloadJob
@@ -134,9 +134,9 @@ class Download:
         while True:
             try:
                 return self._fetch_and_verify_file(self.job["files"][file_index], target)
-            except (ForbiddenError, ServerError, UnreachableError):
+            except (ForbiddenError, ServerError, UnreachableError) as error:
                 # A link lives for minutes, but the files before this one can take hours.
-                if attempt >= _MAX_FILE_ATTEMPTS:
+                if attempt >= _MAX_FILE_ATTEMPTS or has_invalid_certificate(error):
                     raise
             attempt += 1
             sleep(_POLL_SECONDS)

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from ssl import SSLCertVerificationError
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +21,8 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidProxy, InvalidStatus
 from websockets.frames import Close
 from websockets.http11 import Request, Response
+
+from tests.client.untrusted_service import serve_with_untrusted_certificate
 
 
 def build_message(number: int, moment: datetime, connection: str = "rig") -> str:
@@ -216,6 +219,22 @@ async def test_an_invalid_certificate_ends_the_stream(monkeypatch: pytest.Monkey
         with pytest.raises(UnreachableError, match="certificate verify failed"):
             await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
         assert service.pauses == []
+
+
+async def test_a_service_with_an_untrusted_certificate_ends_the_stream(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If the TLS certificate of the service is not trusted, its first handshake ends the stream."""
+
+    async def reject_pause(_seconds: float) -> None:
+        pytest.fail("the stream is opened again")
+
+    monkeypatch.setattr(module, "sleep", reject_pause)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve_with_untrusted_certificate(tmp_path) as url:
+        async with AsyncWorkspace(url, token="t") as workspace:
+            with pytest.raises(UnreachableError, match="certificate verify failed"):
+                await anext(workspace.stream())
 
 
 async def test_an_address_with_an_upper_case_scheme_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import httpcore
 import httpx
 import pytest
 from oi import (
@@ -24,11 +24,14 @@ from oi import (
     SignInError,
     TooManyRequestsError,
     UnreachableError,
+    Workspace,
 )
 from oi._sync import transport as module
 from oi._sync.transport import Transport
 from oi.oauth import open_http_client
 from oi.requests import find_error
+
+from tests.client.untrusted_service import serve_with_untrusted_certificate
 
 type Answer = httpx.Response | Exception
 
@@ -572,15 +575,28 @@ def test_a_request_is_repeated_if_a_proxy_does_not_reach_the_service(
     assert not failed.value.is_outcome_unknown
 
 
-def test_a_request_is_not_repeated_after_an_invalid_certificate(recorded_pauses: list[float]) -> None:
+def test_a_request_is_not_repeated_after_an_invalid_certificate(
+    recorded_pauses: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A request ends at once if the TLS certificate of the service is not trusted."""
-    failure = httpx.ConnectError("certificate verify failed")
-    failure.__cause__ = httpcore.ConnectError("certificate verify failed")
-    failure.__cause__.__context__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
-    fake_service = FakeService(failure)
-    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="certificate verify failed"):
-        transport.request("GET", "/a")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with (
+        serve_with_untrusted_certificate(tmp_path) as url,
+        Workspace(url, token="jwt") as workspace,
+        pytest.raises(UnreachableError, match="certificate verify failed"),
+    ):
+        workspace.whoami()
     assert recorded_pauses == []
+
+
+def test_a_request_is_repeated_while_the_caller_handles_an_invalid_certificate(recorded_pauses: list[float]) -> None:
+    """A temporary failure is repeated although another server, whose error the caller handles, is not trusted."""
+    failure = httpx.ConnectError("refused")
+    failure.__context__ = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    fake_service = FakeService(failure, httpx.Response(200))
+    with open_transport(fake_service) as transport:
+        transport.request("GET", "/a")
+    assert len(recorded_pauses) == 1
 
 
 def test_the_error_about_an_invalid_address_contains_the_address() -> None:

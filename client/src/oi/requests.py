@@ -139,8 +139,10 @@ def has_invalid_certificate(error: BaseException) -> bool:
     """Return whether an invalid TLS certificate of the service caused an error; a repetition cannot succeed."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        # The HTTP library raises some errors without naming their cause.
-        cause = cause.__cause__ or cause.__context__
+        # httpcore, which httpx uses, raises errors without naming their cause. The context of another error can be an
+        # error that the caller handles while it uses the client.
+        is_context_cause = type(cause).__module__.partition(".")[0] == "httpcore"
+        cause = cause.__cause__ or (cause.__context__ if is_context_cause else None)
     return cause is not None
 
 

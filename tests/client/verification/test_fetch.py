@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import ProxyHandler
@@ -19,7 +19,7 @@ from oi.verification.fetch import (
 )
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
-from tests.unit.shared.backends.test_outbound_http import create_certificate
+from tests.client.untrusted_service import serve_with_untrusted_certificate
 
 
 def get_jwt(_is_rejected: bool) -> str:  # noqa: FBT001  the type GetToken
@@ -276,16 +276,11 @@ def test_the_download_follows_no_redirect(
 
 def test_a_request_is_not_repeated_after_an_invalid_certificate(tmp_path: Path, pauses: list[float]) -> None:
     """The download ends at once if the certificate of the service is not trusted."""
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        server.socket = create_certificate(tmp_path, "plant.example").wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        with pytest.raises(FetchError, match="certificate verify failed") as failed:
-            download_chain_and_checkpoint(
-                f"https://127.0.0.1:{server.server_port}", get_jwt, "AccessControl", "", tmp_path / "export.json"
-            )
-        server.shutdown()
-        thread.join()
+    with (
+        serve_with_untrusted_certificate(tmp_path) as url,
+        pytest.raises(FetchError, match="certificate verify failed") as failed,
+    ):
+        download_chain_and_checkpoint(url, get_jwt, "AccessControl", "", tmp_path / "export.json")
     assert (failed.value.exit_status, pauses) == (3, [])
 
 

@@ -246,9 +246,9 @@ class AsyncTransport:
                 is_uncertain = not has_failed_before_sending(cause)
                 is_late = isinstance(cause, httpx.ReadTimeout) and "timeout" in options
                 may_repeat = (
-                    not has_invalid_certificate(cause)
-                    if not is_uncertain
-                    else is_safe_to_repeat(method, options["headers"]) and not is_late
+                    is_safe_to_repeat(method, options["headers"]) and not is_late
+                    if is_uncertain
+                    else not has_invalid_certificate(cause)
                 )
             else:
                 error = find_error(response)

@@ -18,7 +18,14 @@ from oi.cli.browser_login import sign_in_with_browser
 from oi.cli.main import execute
 from oi.cli.stored_grant import StoredGrant, store_grant_and_describe_place
 from oi.cli.stored_login import get_login_path, read_login_file, remove_login, require_login
-from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, refresh_grant, request_server_metadata
+from oi.oauth import (
+    AuthorizationRequest,
+    AuthorizationServer,
+    Grant,
+    refresh_grant,
+    request_server_metadata,
+    revoke_grant,
+)
 
 URL = "https://plant.example"
 
@@ -278,7 +285,7 @@ def test_a_stored_login_is_locked_until_it_is_replaced_or_removed(
         return call_after_check
 
     store_tokens(3600)
-    monkeypatch.setattr(stored_grant, "revoke_grant", check_lock_then(stored_grant.revoke_grant))
+    monkeypatch.setattr(stored_grant, "revoke_grant", check_lock_then(revoke_grant))
     for name in ("replace", "unlink"):
         monkeypatch.setattr(Path, name, check_lock_then(getattr(Path, name)))
     monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))

@@ -86,7 +86,7 @@ async def stream_messages(
                         failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
-            if handshakes.must_negotiate_after(refused):
+            if handshakes.switch_to_negotiation_after(refused):
                 continue
             handshakes.record_refusal(refused, pause)
         except (InvalidProxy, ImportError) as failure:
@@ -170,8 +170,15 @@ class _Handshakes:
         """Record that the stream is open, so that the token is valid."""
         self._must_renew = False
 
-    def must_negotiate_after(self, refused: InvalidStatus) -> bool:
-        """Return whether a handshake failed only because the host cannot open a WebSocket; the next one can succeed."""
+    def switch_to_negotiation_after(self, refused: InvalidStatus) -> bool:
+        """Negotiate all further addresses if a handshake was redirected with 307 because the host opens no WebSocket.
+
+        Args:
+            refused: error of the handshake.
+
+        Returns:
+            False if the error is another one, or if its address was negotiated.
+        """
         if self._must_negotiate or refused.response.status_code != HTTPStatus.TEMPORARY_REDIRECT:
             return False
         self._must_negotiate = True

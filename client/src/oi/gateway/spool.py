@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
-from oi.disk_reserve import DiskReserve
+from oi.gateway.disk_reserve import DiskReserve
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
 
 MAX_MARKS = 4_096

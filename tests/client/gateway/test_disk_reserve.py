@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from oi.disk_reserve import DiskReserve
+from oi.gateway.disk_reserve import DiskReserve
 
 SIZE = 2**20
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
-from oi.gateway.spool import Batch, GatewaySpool, Rejected, SpoolFullError, SpoolInUseError
+from oi.gateway.spool import RESERVED_BYTES, Batch, GatewaySpool, Rejected, SpoolFullError, SpoolInUseError
 
 
 def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -> GatewaySpool:
@@ -258,6 +258,17 @@ def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypa
     monkeypatch.setattr(sqlite3, "connect", lambda *_, **options: FullDiskOnOpen(tmp_path / "spool.db", **options))
     spool = open_spool(tmp_path)
     assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, False)
+    spool.close()
+
+
+def test_a_sparse_reserve_is_replaced_after_a_start(tmp_path: Path) -> None:
+    """A reserve that was restored as a sparse file is created again before messages are stored."""
+    reserve = tmp_path / "spool.db-reserve"
+    reserve.touch()
+    os.truncate(reserve, RESERVED_BYTES)
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"1\n"]}, [], b"")
+    assert reserve.stat().st_blocks * 512 >= RESERVED_BYTES
     spool.close()
 
 

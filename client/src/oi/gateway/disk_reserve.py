@@ -5,6 +5,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+_BLOCK_BYTES = 512
+"""Unit of ``st_blocks``."""
+
 
 class DiskReserve:
     """File without content that occupies disk space until it is deleted.
@@ -20,10 +23,19 @@ class DiskReserve:
 
     @property
     def is_present(self) -> bool:
-        """True if the file occupies its space."""
+        """True if the file exists with its full size."""
         with suppress(FileNotFoundError):
             return self._path.stat().st_size == self._size
         return False
+
+    def discard_if_sparse(self) -> None:
+        """Delete the file if it occupies less than its size, because a backup restored it as a sparse file.
+
+        Call this once: a file system that compresses stores every reserve in less space.
+        """
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_blocks * _BLOCK_BYTES < self._size:
+                self.release()
 
     def create_if_missing(self) -> None:
         """Reserve the space again if it was released.
@@ -46,7 +58,12 @@ class DiskReserve:
         self._path.unlink(missing_ok=True)
 
     def _create(self) -> None:
+        self._check_free_space()
         with self._path.open("wb") as file:
+            # macOS has no such function.
+            if not hasattr(os, "posix_fallocate"):
+                file.write(bytes(self._size))
+                return
             try:
                 os.posix_fallocate(file.fileno(), 0, self._size)
             except OSError as error:
@@ -54,3 +71,10 @@ class DiskReserve:
                 if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
                     raise
                 file.write(bytes(self._size))
+
+    def _check_free_space(self) -> None:
+        """Raise an error if the space is not free; an attempt would take the rest of the disk from other programs."""
+        disk = os.statvfs(self._path.parent)
+        # Some network file systems state 0, whatever is free.
+        if 0 < disk.f_bavail * disk.f_frsize < self._size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

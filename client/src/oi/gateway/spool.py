@@ -150,6 +150,7 @@ class GatewaySpool:
         except DiskFullError:
             self._reserve.release()
             self._database = _open_spool_database(settings)
+        self._reserve.discard_if_sparse()
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self.deleted_rejected_messages = 0

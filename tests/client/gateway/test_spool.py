@@ -261,6 +261,18 @@ def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypa
     spool.close()
 
 
+def test_a_spool_behind_a_symbolic_link_stores_messages(tmp_path: Path) -> None:
+    """If the path is a symbolic link to a file, messages are stored, and space is reserved on the disk of that file."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "spool.db").symlink_to(tmp_path / "disk" / "target.db")
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"1\n"]}, [], b"")
+    assert (spool.waiting.messages, (tmp_path / "disk" / "target.db-reserve").exists()) == (1, True)
+    (tmp_path / "disk" / "target.db-wal").unlink()
+    spool.append_and_count_dropped({"a": [b"2\n"]}, [], b"")
+    spool.close()
+
+
 def test_a_sparse_reserve_is_replaced_after_a_start(tmp_path: Path) -> None:
     """A reserve that was restored as a sparse file is created again before messages are stored."""
     reserve = tmp_path / "spool.db-reserve"

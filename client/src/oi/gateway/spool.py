@@ -143,8 +143,10 @@ class GatewaySpool:
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
-        self._log_path = settings.path.with_name(f"{settings.path.name}-wal")
-        self._reserve = DiskReserve(settings.path.with_name(f"{settings.path.name}-reserve"), RESERVED_BYTES)
+        # SQLite follows symbolic links, too, so its log is next to the target.
+        path = settings.path.resolve()
+        self._log_path = path.with_name(f"{path.name}-wal")
+        self._reserve = DiskReserve(path.with_name(f"{path.name}-reserve"), RESERVED_BYTES)
         try:
             self._database = _open_spool_database(settings)
         except DiskFullError:
@@ -194,7 +196,7 @@ class GatewaySpool:
         """
         size = sum(len(line) for each in lines_by_lookup.values() for line in each)
         self._check_has_room_for(size)
-        if self._log_path.stat().st_size > _LARGE_LOG_BYTES:
+        if self._get_log_bytes() > _LARGE_LOG_BYTES:
             self._free_disk_space()
         self._reserve.create_if_missing()
 
@@ -345,6 +347,11 @@ class GatewaySpool:
         self._copy_log_into_file()
         self._shrink_file()
         self._copy_log_into_file()
+
+    def _get_log_bytes(self) -> int:
+        with suppress(FileNotFoundError):
+            return self._log_path.stat().st_size
+        return 0
 
     def _copy_log_into_file(self) -> None:
         with suppress(sqlite3.OperationalError):

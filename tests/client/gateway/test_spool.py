@@ -196,9 +196,7 @@ class FullDisk:
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
         """Execute a statement; raise the error of a full disk for a change."""
         if statement.startswith(("DELETE", "INSERT")) and self._reserve.exists():
-            error = sqlite3.OperationalError("database or disk is full")
-            error.sqlite_errorcode = sqlite3.SQLITE_FULL
-            raise error
+            raise build_full_disk_error()
         return self._database.execute(statement, *arguments)
 
 
@@ -209,11 +207,28 @@ class DiskFilledByLog(FullDisk):
 
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
         """Execute a statement; raise the error of a full disk for a change before the log is copied."""
-        if "wal_checkpoint" in statement and not self._reserve.exists():
+        if "wal_checkpoint" in statement and not self.is_log_copied:
+            if self._reserve.exists():
+                raise build_full_disk_error()
             self.is_log_copied = True
         if self.is_log_copied:
             return self._database.execute(statement, *arguments)
         return super().execute(statement, *arguments)
+
+
+class FullDiskWithFreePages(FullDisk):
+    """Database whose removed messages fill the disk, which has room for the log of a small vacuum only."""
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        """Execute a statement; raise the error of a full disk for a large vacuum."""
+        if "incremental_vacuum(2000)" in statement:
+            raise build_full_disk_error()
+        return self._database.execute(statement, *arguments)
+
+    def allocate(self, *_: int) -> None:
+        """Reserve space; raise the error of a full disk before the vacuum."""
+        if self._database.execute("PRAGMA freelist_count").fetchone()[0]:
+            raise_disk_full()
 
 
 class FullDiskOnOpen(sqlite3.Connection):
@@ -227,6 +242,12 @@ class FullDiskOnOpen(sqlite3.Connection):
         """Execute the first statements of the spool as a change."""
         self._disk.execute("INSERT INTO mark (id, mark) SELECT id, mark FROM mark WHERE FALSE")
         return super().executescript(script)
+
+
+def build_full_disk_error() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error
 
 
 def raise_disk_full(*_: int) -> None:
@@ -257,7 +278,47 @@ def test_accepted_messages_are_removed_from_a_full_disk(tmp_path: Path, monkeypa
     assert (tmp_path / "spool.db-reserve").exists()
     monkeypatch.setattr(sqlite3, "connect", lambda *_, **options: FullDiskOnOpen(tmp_path / "spool.db", **options))
     spool = open_spool(tmp_path)
-    assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, False)
+    assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (2, True)
+    spool.close()
+
+
+def test_another_program_cannot_take_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages that find no room release no reserve, whose space another program could take; removing returns it."""
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"1\n"]}, [], b"")
+    full_disk: Any = FullDisk(spool._database, tmp_path)
+    spool._database = full_disk
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", raise_disk_full)
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            spool.append_and_count_dropped({"a": [b"2\n"]}, [], b"")
+    spool.remove_batch(read_batch(spool, "a"))
+    assert (spool.waiting.messages, (tmp_path / "spool.db-reserve").exists()) == (0, True)
+    spool.close()
+
+
+def test_a_removal_takes_its_reserve_back(tmp_path: Path) -> None:
+    """After a removal from a full disk, the space is reserved again at once, before another program takes it."""
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({}, [], b"mark")
+    full_disk: Any = FullDisk(spool._database, tmp_path)
+    spool._database = full_disk
+    spool.clear_marks()
+    assert (spool.read_marks(), (tmp_path / "spool.db-reserve").exists()) == ([], True)
+    spool.close()
+
+
+def test_removed_messages_make_room_without_a_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reserve, the file shrinks before space is reserved, in small steps if the disk has little room."""
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"x" * 100_000]}, [], b"")
+    spool.remove_batch(read_batch(spool, "a"))
+    (tmp_path / "spool.db-reserve").unlink()
+    disk: Any = FullDiskWithFreePages(spool._database, tmp_path)
+    spool._database = disk
+    monkeypatch.setattr(os, "posix_fallocate", disk.allocate)
+    spool.append_and_count_dropped({"a": [b"2\n"]}, [], b"")
+    assert spool.waiting.messages == 1
     spool.close()
 
 

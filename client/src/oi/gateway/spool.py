@@ -27,6 +27,8 @@ REFUSED_CONNECTION = "refused_connection"
 """Reason that is stored with rejected messages of a connection that the service refuses."""
 _REFUSED_DETAIL = "The spool was full, and the service refused all messages of this connection."
 _FREE_PAGES = 2_000
+_SMALLER_VACUUMS = (200, 20)
+"""Numbers of pages that the file shrinks by if the disk has no room for the log of a larger step."""
 _Result = TypeVar("_Result")
 
 _SCHEMA = """
@@ -152,7 +154,9 @@ class GatewaySpool:
         except DiskFullError:
             self._reserve.release()
             self._database = _open_spool_database(settings)
-        self._reserve.discard_if_sparse()
+            self._free_disk_space()
+        else:
+            self._reserve.discard_if_sparse()
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self.deleted_rejected_messages = 0
@@ -196,8 +200,8 @@ class GatewaySpool:
         """
         size = sum(len(line) for each in lines_by_lookup.values() for line in each)
         self._check_has_room_for(size)
-        if self._get_log_bytes() > _LARGE_LOG_BYTES:
-            self._free_disk_space()
+        if not self._reserve.is_present or self._get_log_bytes() > _LARGE_LOG_BYTES:
+            self._free_disk_space_if_useful()
         self._reserve.create_if_missing()
 
         def store_messages() -> tuple[int, int]:
@@ -240,7 +244,7 @@ class GatewaySpool:
         self._refused.discard(batch.lookup)
         if not self._reserve.is_present:
             self._free_disk_space()
-        elif self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
+        elif self._count_free_pages() > _FREE_PAGES:
             self._shrink_file()
 
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
@@ -334,34 +338,59 @@ class GatewaySpool:
         except sqlite3.OperationalError as error:
             if not _is_disk_full(error):
                 raise
-        self._free_disk_space()
         if not may_use_reserve:
+            self._free_disk_space_if_useful()
             self._reserve.create_if_missing()
-        with self._open_spool_transaction():
-            return change()
+            with self._open_spool_transaction():
+                return change()
+        self._reserve.release()
+        try:
+            self._try_copy_log_into_file()
+            with self._open_spool_transaction():
+                return change()
+        finally:
+            self._free_disk_space()
+
+    def _free_disk_space_if_useful(self) -> None:
+        """Release the disk space of the write-ahead log and of removed messages; use the reserve only if necessary."""
+        # Another program that fills the disk could take the space of a released reserve.
+        if not self._try_copy_log_into_file() or self._count_free_pages():
+            self._free_disk_space()
 
     def _free_disk_space(self) -> None:
-        """Release the reserve, the disk space of the write-ahead log, and that of removed messages."""
+        """Release the disk space of the log and of removed messages with the reserve, and reserve its space again."""
         self._reserve.release()
         # Before the file shrinks, too, because that needs space in the log.
-        self._copy_log_into_file()
+        self._try_copy_log_into_file()
         self._shrink_file()
-        self._copy_log_into_file()
+        self._try_copy_log_into_file()
+        # Before messages are stored, this is tried again.
+        with suppress(OSError):
+            self._reserve.create_if_missing()
+
+    def _count_free_pages(self) -> int:
+        (pages,) = self._database.execute("PRAGMA freelist_count").fetchone()
+        return int(pages)
 
     def _get_log_bytes(self) -> int:
         with suppress(FileNotFoundError):
             return self._log_path.stat().st_size
         return 0
 
-    def _copy_log_into_file(self) -> None:
+    def _try_copy_log_into_file(self) -> bool:
+        """Empty the write-ahead log; return False if the disk has no room for its pages in the file."""
         with suppress(sqlite3.OperationalError):
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return True
+        return False
 
     def _shrink_file(self) -> None:
         # On a full disk, a later call does this.
-        with suppress(sqlite3.OperationalError):
-            # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
-            self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
+        for pages in (_FREE_PAGES, *_SMALLER_VACUUMS):
+            with suppress(sqlite3.OperationalError):
+                # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
+                self._database.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+                return
 
     @contextmanager
     def _open_spool_transaction(self) -> Iterator[None]:

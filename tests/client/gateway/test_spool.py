@@ -186,8 +186,9 @@ def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
 class FullDisk:
     """Database on a disk that is full while the reserve of the spool occupies it."""
 
-    def __init__(self, database: sqlite3.Connection, folder: Path) -> None:
+    def __init__(self, database: sqlite3.Connection, folder: Path, error_code: int = sqlite3.SQLITE_FULL) -> None:
         self._database = database
+        self._error_code = error_code
         self._reserve = folder / "spool.db-reserve"
 
     def __getattr__(self, name: str) -> Any:
@@ -196,7 +197,7 @@ class FullDisk:
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
         """Execute a statement; raise the error of a full disk for a change."""
         if statement.startswith(("DELETE", "INSERT")) and self._reserve.exists():
-            raise build_full_disk_error()
+            raise build_full_disk_error(self._error_code)
         return self._database.execute(statement, *arguments)
 
 
@@ -244,9 +245,9 @@ class FullDiskOnOpen(sqlite3.Connection):
         return super().executescript(script)
 
 
-def build_full_disk_error() -> sqlite3.OperationalError:
+def build_full_disk_error(code: int = sqlite3.SQLITE_FULL) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError("database or disk is full")
-    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    error.sqlite_errorcode = code
     return error
 
 
@@ -297,11 +298,12 @@ def test_another_program_cannot_take_the_reserve(tmp_path: Path, monkeypatch: py
     spool.close()
 
 
-def test_a_removal_takes_its_reserve_back(tmp_path: Path) -> None:
-    """After a removal from a full disk, the space is reserved again at once, before another program takes it."""
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC])
+def test_a_removal_takes_its_reserve_back(tmp_path: Path, code: int) -> None:
+    """After a removal from a full disk or at an exceeded quota, the space is reserved again at once."""
     spool = open_spool(tmp_path)
     spool.append_and_count_dropped({}, [], b"mark")
-    full_disk: Any = FullDisk(spool._database, tmp_path)
+    full_disk: Any = FullDisk(spool._database, tmp_path, code)
     spool._database = full_disk
     spool.clear_marks()
     assert (spool.read_marks(), (tmp_path / "spool.db-reserve").exists()) == ([], True)

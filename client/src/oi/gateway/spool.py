@@ -29,6 +29,8 @@ _REFUSED_DETAIL = "The spool was full, and the service refused all messages of t
 _FREE_PAGES = 2_000
 _SMALLER_VACUUMS = (200, 20)
 """Numbers of pages that the file shrinks by if the disk has no room for the log of a larger step."""
+_FULL_DISK_ERRORS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC}
+"""Error codes of SQLite for a full disk; it reports an exceeded quota as a failed write or synchronisation."""
 _Result = TypeVar("_Result")
 
 _SCHEMA = """
@@ -556,4 +558,4 @@ def _open_spool_database(settings: SpoolSettings) -> sqlite3.Connection:
 
 def _is_disk_full(error: sqlite3.Error) -> bool:
     # Errors that Python itself raises have no code.
-    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return getattr(error, "sqlite_errorcode", None) in _FULL_DISK_ERRORS

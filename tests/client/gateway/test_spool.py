@@ -438,12 +438,19 @@ def test_messages_that_were_deleted_to_make_room_do_not_return(tmp_path: Path, *
 
 
 def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) -> None:
-    """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted and counted."""
+    """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted and counted.
+
+    Deletions that are rolled back do not count.
+    """
     spool = open_spool(tmp_path)
     for number in range(10):
         spool.append_and_count_dropped({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
     assert [each.address for _, each in spool.list_newest_rejected(99)] == ["9", "8"]
     assert spool.deleted_rejected_messages == 8
+    spool._database.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        spool.append_and_count_dropped({}, [Rejected("t", None, "r", "d", b"x" * 200_000)], b"mark" * 100_000)
+    assert (spool.deleted_rejected_messages, spool.rejected_bytes) == (8, 200_000)
     spool.close()
 
 

@@ -398,7 +398,12 @@ class GatewaySpool:
     def _open_spool_transaction(self) -> Iterator[None]:
         """Run the ``with`` block as a transaction; after an error, roll it back and restore the counters."""
         # To count the blocks of a large spool again would take seconds, during which nothing can be sent.
-        counters = replace(self.waiting), dict(self._bytes_by_lookup), self.rejected_bytes
+        counters = (
+            replace(self.waiting),
+            dict(self._bytes_by_lookup),
+            self.rejected_bytes,
+            self.deleted_rejected_messages,
+        )
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -406,7 +411,7 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self.waiting, self._bytes_by_lookup, self.rejected_bytes = counters
+            self.waiting, self._bytes_by_lookup, self.rejected_bytes, self.deleted_rejected_messages = counters
             raise
 
     def _load_counters(self) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from oi.errors import UnreachableError
 from oi.gateway.metrics import Metrics
+from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, mqtt, mqtt_connection
 from oi.gateway.sources.mqtt_connection import BrokerError, MqttConnection, TakenOverError
 from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
@@ -37,6 +38,8 @@ from tests.client.gateway.scripted_broker import (
     serve_scripts,
 )
 
+ACCEPT = b"\x20\x03\0\0\0"
+"""Packet of MQTT 5 that accepts a connection."""
 VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 
 
@@ -294,12 +297,19 @@ async def test_the_mqtt_reason_of_a_used_client_id_is_reported(shared_broker: Br
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [b"HTTP/1.1 400 Bad Request\r\n" + b"x" * 100, b"220 mail.example ESMTP ready" + b"x" * 100, b"\x20\x03\0\0\xff"],
-    ids=["HTTP", "SMTP", "invalid CONNACK"],
+    ("reply", "error"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n" + b"x" * 100, "the first packet is not CONNACK"),
+        (b"220 mail.example ESMTP ready" + b"x" * 100, "the first packet is not CONNACK"),
+        (b"\x30" + b"\xff" * 5, "the length of a packet has over 4 bytes"),
+        (b"\x20\x03\0\0\xff", "a packet of type 2 cannot be parsed"),
+        (ACCEPT + b"\x32\x01\0", "a packet of type 3 cannot be parsed"),
+        (ACCEPT + b"\xf0\0", "a packet of type 15 cannot be parsed"),
+    ],
+    ids=["HTTP", "SMTP", "long length", "invalid CONNACK", "invalid PUBLISH", "unknown packet"],
 )
 async def test_an_address_that_is_not_mqtt_is_one_error(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, reply: bytes
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reply: bytes, error: str
 ) -> None:
     """If the address of the broker is that of another protocol, the connection fails once, with an error about it."""
 
@@ -309,14 +319,39 @@ async def test_an_address_that_is_not_mqtt_is_one_error(
 
     receiver = DroppingReceiver()
     async with serve_scripts(send_reply) as port:
-        settings = build_settings(tmp_path, port, "http")
-        connection = MqttConnection(
-            parse_mqtt_settings(settings.source), SourceContext([], receiver, EmptyMarkStore(), Metrics())
-        )
-        with pytest.raises(BrokerError, match=r"not valid MQTT \(.+\); check `source.host`"):
-            await connection.open_and_check_for_stored_session()
-        connection.close()
+        with pytest.raises(BrokerError, match=rf"not valid MQTT \({error}\); check `source.host`"):
+            await run_connection(build_settings(tmp_path, port, "http"), receiver)
     assert (receiver.taken, caplog.records) == ([], [])
+
+
+async def test_an_error_of_the_gateway_is_not_reported_as_invalid_mqtt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the gateway fails to process a message, the log contains the traceback, and the connection ends."""
+
+    async def publish_message(client: ClientConnection) -> None:
+        await client.read_packet(CONNECT)
+        client.send_bytes(b"\x20\x02\0\0")
+        client.publish(1, "fails/press/d-1", b"{}")
+
+    # None cannot be called.
+    monkeypatch.setattr(DroppingReceiver, "accept_delivery", None)
+    async with serve_scripts(publish_message) as port:
+        with pytest.raises(BrokerError, match=r"The connection to the broker \S+ was lost"):
+            await run_connection(build_settings(tmp_path, port, "fails", version="3.1.1"), DroppingReceiver())
+    assert "could not be processed" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+async def run_connection(settings: GatewaySettings, receiver: DroppingReceiver) -> None:
+    """Connect to the broker, and receive messages until the connection ends."""
+    context = SourceContext([], receiver, EmptyMarkStore(), Metrics())
+    connection = MqttConnection(parse_mqtt_settings(settings.source), context)
+    try:
+        await connection.open_and_check_for_stored_session()
+        await connection.wait_until_closed()
+    finally:
+        connection.close()
 
 
 async def test_a_restart_of_the_broker_loses_no_messages(

@@ -6,8 +6,10 @@ from the socket, and parses only the fields that the gateway uses. It uses inter
 allowed versions of paho-mqtt are limited, and the tests with a broker cover all of this code.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from paho.mqtt.client import Client
 from paho.mqtt.enums import MessageType, MQTTErrorCode, MQTTProtocolVersion
@@ -16,6 +18,8 @@ _READ_BYTES = 64 * 1024
 _PUBACK = bytes([0x40, 2])
 _PACKET_TYPE = 0xF0
 _DUP, _QOS, _RETAIN = 0x08, 0x06, 0x01
+_MAX_LENGTH_BYTES = 4
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -79,31 +83,50 @@ class MqttClient(Client):
         return self._buffer[start : self._position]
 
     def _packet_handle(self) -> MQTTErrorCode:
+        kind = self._in_packet["command"] & _PACKET_TYPE
         # The bytes of another protocol, such as HTTP, can look like any packet.
-        if self._in_packet["command"] & _PACKET_TYPE != MessageType.CONNACK and not self.is_connected():
-            self.packet_error = "The first packet is no CONNACK"
+        if kind != MessageType.CONNACK and not self.is_connected():
+            self.packet_error = "the first packet is not CONNACK"
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         try:
-            return super()._packet_handle()
-        except Exception as error:  # noqa: BLE001  paho raises errors of many types for packets that it cannot parse
-            self.packet_error = repr(error)
+            result = super()._packet_handle()
+        except Exception:  # noqa: BLE001  paho raises errors of many types for packets that it cannot parse
+            self.packet_error = _explain_invalid_packet(kind)
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        # A CONNACK without an exception can be a valid refusal.
+        if result is MQTTErrorCode.MQTT_ERR_PROTOCOL and kind != MessageType.CONNACK:
+            self.packet_error = _explain_invalid_packet(kind)
+        return result
+
+    def _loop_rc_handle(self, rc: MQTTErrorCode) -> MQTTErrorCode:
+        if len(self._in_packet["remaining_count"]) > _MAX_LENGTH_BYTES:
+            self.packet_error = f"the length of a packet has over {_MAX_LENGTH_BYTES} bytes"
+        return super()._loop_rc_handle(rc)
 
     def _handle_pingresp(self) -> MQTTErrorCode:
         result = super()._handle_pingresp()
-        self.on_ping_reply()
-        return result
+        return result or self._call_handler(self.on_ping_reply)
 
     def _handle_publish(self) -> MQTTErrorCode:
         header, packet = self._in_packet["command"], bytes(self._in_packet["packet"])
+        publication = _parse_publish_packet(header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5)
+        return self._call_handler(self.on_publication, publication)
+
+    def _call_handler(self, handler: Callable[..., None], *arguments: Any) -> MQTTErrorCode:
+        """Call a function of the gateway; after an error, log it and end the connection.
+
+        The broker then delivers the message again.
+        """
         try:
-            publication = _parse_publish_packet(
-                header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5
-            )
-        except IndexError:
-            return MQTTErrorCode.MQTT_ERR_PROTOCOL
-        self.on_publication(publication)
+            handler(*arguments)
+        except Exception:  # noqa: BLE001  an error must not reach paho, which would process the packet again
+            _LOG.exception("A packet of the MQTT broker could not be processed; connecting again.")
+            return MQTTErrorCode.MQTT_ERR_UNKNOWN
         return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+
+def _explain_invalid_packet(kind: int) -> str:
+    return f"a packet of type {kind >> 4} cannot be parsed"
 
 
 def _parse_publish_packet(header_byte: int, packet: bytes, *, has_properties: bool) -> Publication:

@@ -1,6 +1,7 @@
 """Tests of the configuration of the gateway: each error names the property and the rule."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def parse_with_source(properties: dict[str, Any]) -> None:
         ("source.qos", 2, "`source.qos` must be one of 0, 1."),
         ("source.clientId", "", "`source.clientId` must be a text that is not empty."),
         ("source.clientId", 12, "`source.clientId` must be a text; put its value in quotes."),
+        ("source.clientId", date(2026, 1, 5), "`source.clientId` must be a text; put its value in quotes."),
+        ("source.clientId", ["a"], "`source.clientId` must be a text that is not empty."),
         ("source.user", "x", "`source.user` is not a known setting"),
         ("source.passwordFile", "x", "`source.passwordFile` requires the setting `username`."),
         ("source.sharedGroup", "a/b", "`source.sharedGroup` must have none of the characters"),
@@ -123,6 +126,13 @@ def test_the_gateway_reads_its_configuration_file(tmp_path: Path) -> None:
     assert settings.service == ServiceSettings("https://plant.example", Path("key"))
     assert (settings.spool.max_bytes, settings.spool.when_full, settings.metrics_port) == (2 * 2**30, "stop", 9108)
     assert settings.routes.filters == ["plant/#"]
+
+
+def test_the_size_of_the_spool_can_be_a_number_of_bytes(tmp_path: Path) -> None:
+    """A size without a unit is a number of bytes, although YAML reads it as a number."""
+    properties = build_configuration(tmp_path, 1883, "x")
+    build_property_change("spool.maxSize", 10_737_418_240)(properties)
+    assert parse_gateway_settings(Section(properties)).spool.max_bytes == 10 * 2**30
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "\tx"])

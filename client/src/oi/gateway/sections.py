@@ -46,7 +46,8 @@ class Section:
         If the property is missing, return the default; if there is no default, raise an error.
         """
         value = self._get_property(property_name, _REQUIRED if default is None else default)
-        if isinstance(value, (bool, int, float)):
+        # YAML also reads dates and other values without quotes.
+        if not isinstance(value, (str, Mapping, list, set)):
             raise SettingsError(f"{self.quote_property_path(property_name)} must be a text; put its value in quotes.")
         if not isinstance(value, str) or not value:
             raise SettingsError(f"{self.quote_property_path(property_name)} must be a text that is not empty.")

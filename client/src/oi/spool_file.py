@@ -97,7 +97,11 @@ class SpoolFile:
             self._database.close()
 
     def append_lines(self, lookup: str, lines: Sequence[bytes]) -> None:
-        """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns."""
+        """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns.
+
+        Raises:
+            sqlite3.OperationalError: the disk is full or fails; no message is stored.
+        """
         with self._open_transaction():
             self._database.executemany(
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)

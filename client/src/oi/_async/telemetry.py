@@ -123,6 +123,7 @@ class AsyncSpool:
 
         Raises:
             JsonTextError: a message cannot be expressed in JSON; no message is stored.
+            sqlite3.OperationalError: the disk is full or fails; no message is stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
         self._file.append_lines(
@@ -139,6 +140,7 @@ class AsyncSpool:
         Raises:
             ApiError: the service is not available, rejects the API key, or refuses a whole connection; messages that
                 the service has not accepted stay on disk.
+            sqlite3.OperationalError: the disk is full or fails; accepted messages can stay on disk and be sent again.
         """
         sent = 0
         held: dict[str, ApiError] = {}

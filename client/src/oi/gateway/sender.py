@@ -30,7 +30,7 @@ _GROWTH = 8
 _REASON = "service"
 """Reason that is stored with messages which the service has rejected."""
 _UNREACHABLE, _NO_API_KEY = "UNREACHABLE", "NO_API_KEY"
-"""Codes in the metrics for requests without an error code of the service: no reply, or no readable API key."""
+"""Codes in the metrics for failed requests: without an error code of the service, or without a readable API key."""
 _LOG = logging.getLogger(__name__)
 
 

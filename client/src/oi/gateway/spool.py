@@ -362,7 +362,7 @@ class GatewaySpool:
     def _free_disk_space(self) -> None:
         """Release the disk space of the log and of removed messages with the reserve, and reserve its space again."""
         self._reserve.release()
-        # Before the file shrinks, too, because that needs space in the log.
+        # The vacuum needs space in the log, so the log is emptied before it and after it.
         self._try_copy_log_into_file()
         self._shrink_file()
         self._try_copy_log_into_file()

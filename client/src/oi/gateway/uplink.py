@@ -75,7 +75,7 @@ class Uplink:
         self._transport = self._retired = None
 
     async def _send_request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        # Read before the request, because the next one may follow only a minute later.
+        # Read before the request: a key that was replaced during the pause is then used at once.
         if self._transport is not None and path in self._failed_paths and self._is_key_replaced():
             await self._stop_using_transport(self._transport)
         if self._transport is None:

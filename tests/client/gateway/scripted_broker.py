@@ -39,12 +39,18 @@ class ClientConnection:
         self._writer.write(data)
 
     async def read_packet(self, kind: int) -> bytes:
-        """Read the next packet, which must be of this kind, and return the part after its fixed header."""
-        first = (await self._reader.readexactly(1))[0]
+        """Read the next packet, which must be of this kind, and return the part after its fixed header.
+
+        Pings are ignored, unless one is expected: a slow disk delays an acknowledgement until after a ping.
+        """
+        while True:
+            first, size = await self._reader.readexactly(2)
+            assert size < 0x80, "long packet"
+            body = await self._reader.readexactly(size)
+            if kind == PINGREQ or first != PINGREQ:
+                break
         assert first & 0xF0 == kind, f"packet of kind {first:#x}"
-        size = (await self._reader.readexactly(1))[0]
-        assert size < 0x80, "long packet"
-        return await self._reader.readexactly(size)
+        return body
 
     async def answer_ping(self) -> None:
         """Wait for a ping, and reply to it."""

@@ -31,7 +31,6 @@ from tests.client.gateway.running import (
 from tests.client.gateway.scripted_broker import (
     CONNECT,
     DISCONNECT,
-    PINGREQ,
     PUBACK,
     UNSUBSCRIBE,
     ClientConnection,
@@ -132,7 +131,7 @@ async def test_a_new_message_with_a_reused_packet_id_is_stored(
         client.publish(1, topic, payload, is_repeated=True)
         await client.read_packet(PUBACK)
         is_acknowledged.set()
-        await client.read_packet(PINGREQ)
+        await client.read_packet(DISCONNECT)
 
     service = FakeService()
     async with (
@@ -162,7 +161,7 @@ async def test_repetitions_beyond_the_receive_maximum_are_recognised(
     async def repeat_messages(client: ClientConnection) -> None:
         await publish_messages(client, is_repeated=True)
         is_acknowledged.set()
-        await client.read_packet(PINGREQ)
+        await client.read_packet(DISCONNECT)
 
     service = FakeService()
     async with (

@@ -1,5 +1,6 @@
 // The element in which a test shows a component, and what a user does there.
-import { type ComponentChild, render } from "preact";
+import { type ComponentChild, createElement, render } from "preact";
+import { useEffect } from "preact/hooks";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach } from "vitest";
 
@@ -15,6 +16,7 @@ export let root: HTMLElement;
  */
 export function mountRoot(): void {
   beforeEach(() => {
+    dropWaitingEffects();
     HTMLDialogElement.prototype.showModal ??= () => undefined;
     root = document.body.appendChild(document.createElement("div"));
   });
@@ -22,6 +24,21 @@ export function mountRoot(): void {
     act(() => render(null, root));
     root.remove();
   });
+}
+
+/**
+ * Ends the wait of effects whose test has ended with a fake timer.
+ *
+ * Preact waits for one frame for all effects. If that frame never comes, no effect of a later test would run.
+ */
+function dropWaitingEffects(): void {
+  const Effect = () => {
+    useEffect(() => undefined);
+    return null;
+  };
+  const place = document.createElement("div");
+  act(() => render(createElement(Effect, null), place));
+  act(() => render(null, place));
 }
 
 /** Renders a component, or nothing, in place of the one before, and waits for its first requests. */

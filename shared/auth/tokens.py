@@ -164,13 +164,15 @@ class TokenCodec:
     async def _fetch_public_keys(self, *, reload: bool) -> None:
         try:
             keys = await self._key.load_public_keys(reload=reload)
-        except WorkspaceError as error:
-            # During an outage the signing key returns the keys that it knows, so a failure means that no key is enabled
-            # or that none was ever read.
-            self._failure, self._public = error, {}
-            raise
-        finally:
+        except Exception as error:
+            # A cancelled fetch does not count: the next request, which possibly waits already, fetches the keys.
             self._fetched_at = self._runtime.monotonic()
+            if isinstance(error, WorkspaceError):
+                # During an outage the signing key returns the keys that it knows, so a failure means that no key is
+                # enabled or that none was ever read.
+                self._failure, self._public = error, {}
+            raise
+        self._fetched_at = self._runtime.monotonic()
         self._failure = None
         self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
 

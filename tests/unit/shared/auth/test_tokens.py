@@ -56,6 +56,18 @@ async def test_concurrent_token_checks_share_one_load_of_the_keys(slow_key: Slow
     assert slow_key.fetch_count == 1
 
 
+async def test_a_cancelled_load_of_the_keys_rejects_no_token(slow_key: SlowKey) -> None:
+    """If the caller who loads the public keys is cancelled, a waiting caller loads them, and its token is verified."""
+    codec, token = await _build_token(slow_key)
+    cancelled, waiting = (asyncio.create_task(codec.verify(token)) for _ in range(2))
+    await slow_key.waited_for.wait()
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    slow_key.let_go.set()
+    assert (await waiting).token_id == "id"
+    assert slow_key.fetch_count == 2
+
+
 async def test_unavailable_keys_are_reported_as_unavailable(slow_key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the public keys cannot be loaded, each caller gets UNAVAILABLE, and the number of attempts is limited."""
     codec, token = await _build_token(slow_key)

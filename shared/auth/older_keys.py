@@ -60,6 +60,7 @@ class OlderKeyCreators:
         self._find_event = find_event
         self._runtime = runtime
         self._found: dict[str, tuple[str, ...] | None] = {}
+        self._failure: WorkspaceError | None = None
         self._retry_at = float("-inf")
 
     async def find_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:
@@ -76,15 +77,14 @@ class OlderKeyCreators:
         if key.creators is not None:
             return key.creators
         if key.key_id not in self._found:
-            if self._runtime.monotonic() < self._retry_at:
-                raise _build_unavailable_error()
+            if self._failure is not None and self._runtime.monotonic() < self._retry_at:
+                raise self._failure
             try:
                 self._found[key.key_id] = await self._search_audit_events_for_creator_ids(key)
             except WorkspaceError as error:
-                if _is_permanent(error):
-                    raise
+                self._failure = error if _is_permanent(error) else _build_unavailable_error()
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
-                raise _build_unavailable_error() from error
+                raise self._failure from (None if self._failure is error else error)
         return self._found[key.key_id]
 
     async def _search_audit_events_for_creator_ids(self, key: ApiKey) -> tuple[str, ...] | None:

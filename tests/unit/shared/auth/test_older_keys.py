@@ -128,14 +128,17 @@ async def test_an_event_about_something_else_names_no_creator(other: dict[str, s
 
 
 async def test_the_error_about_a_damaged_audit_log_is_unchanged() -> None:
-    """If the audit log's file is damaged, the error about the creators says so and has no Retry-After."""
+    """If the audit log's file is damaged, the error says so, has no Retry-After, and causes no read for seconds."""
     error = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The file is damaged.", retryAfter=None)
+    reads: list[str] = []
 
-    async def fail(_: str) -> None:
+    async def fail(append_id: str) -> None:
+        reads.append(append_id)
         raise error
 
     older_keys = OlderKeyCreators(fail)
     assert [await catch_error(older_keys.find_creator_ids(KEY)) for _ in range(2)] == [error, error]
+    assert len(reads) == 1
 
 
 async def test_an_outage_while_reading_creators_is_not_cached() -> None:

@@ -40,7 +40,7 @@ test("a decision that was altered in the store is marked, and decides no amendme
   await vi.waitFor(() => expect(listStatuses()).toEqual(["altered", "decided"]));
 });
 
-test("a broken link between two sound records changes no status, and is reported above the list", async () => {
+test("a decision with a broken link decides no amendment, and the link is reported above the list", async () => {
   signIn();
   const amendment = makeAmendment(1);
   const decision = { RecordID: "000000000002", AmendmentID: amendment.RecordID, PreviousHash: "forged" };
@@ -49,8 +49,23 @@ test("a broken link between two sound records changes no status, and is reported
   request.mockResolvedValueOnce(makeReply([stored, amendment]));
   request.mockResolvedValueOnce(makeReply([]));
   await show(<AllAmendments scope="s" />);
-  await vi.waitFor(() => expect(listStatuses()).toEqual(["approved", "approved"]));
+  await vi.waitFor(() => expect(listStatuses()).toEqual(["approved", "decided"]));
   expect(root.querySelector("[role=alert]")?.textContent).toContain("Records 000000000001, 000000000002");
+});
+
+test("a forged decision with a new hash decides no amendment, because the next record does not link to it", async () => {
+  signIn();
+  const amendment = makeAmendment(1);
+  const link = { RecordID: "000000000002", AmendmentID: amendment.RecordID, PreviousHash: amendment.Hash };
+  const decision = { ...link, EntityType: "Pump", EntityID: "p", Status: "rejected", Meaning: "rejection" };
+  const { Hash: _, ...following } = makeAmendment(3);
+  const next = { ...following, PreviousHash: addHash(decision).Hash };
+  const request = vi.spyOn(session.api, "request");
+  request.mockResolvedValueOnce(makeReply([addHash(next), addHash({ ...decision, Status: "approved" }), amendment]));
+  request.mockResolvedValueOnce(makeReply([]));
+  await show(<AllAmendments scope="s" />);
+  await vi.waitFor(() => expect(listStatuses().at(-1)).toBe("decided"));
+  expect(root.querySelector("[role=alert]")?.textContent).toContain("Records 000000000002, 000000000003");
 });
 
 /** Returns the shown status of each record. */

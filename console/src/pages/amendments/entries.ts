@@ -1,6 +1,7 @@
 // Amendments and decisions as entries of one list, and their current status.
 import { type Amendment, type AmendmentRecord, isTransition, type Transition } from "@/api/amendments.ts";
 import { parseRecordId } from "@/proof/record.ts";
+import { findUnlinkedIds } from "./useAlteredRecords.ts";
 
 /** An amendment or a decision, with the same properties for person and time. */
 export interface Entry {
@@ -64,7 +65,7 @@ export interface KnownStatuses {
   readonly altered: ReadonlySet<string>;
   /** Ids of amendments that were stored as pending and have no decision. */
   readonly pending: ReadonlySet<string>;
-  /** Status by the id of the amendment, from the loaded records that were not altered. */
+  /** Status by the id of the amendment, from the loaded records except altered ones and decisions with a broken link. */
   readonly decided: ReadonlyMap<string, string>;
 }
 
@@ -74,7 +75,12 @@ export function collectStatuses(
   pending: ReadonlySet<string>,
   altered: ReadonlySet<string>,
 ): KnownStatuses {
-  return { altered, pending, decided: computeStatuses(records.filter(({ RecordID }) => !altered.has(RecordID))) };
+  // A forged decision can have the hash of its content, but then it does not link to its neighbours.
+  const unlinked = new Set(findUnlinkedIds(records));
+  const reliable = records.filter(
+    (record) => !(altered.has(record.RecordID) || (isTransition(record) && unlinked.has(record.RecordID))),
+  );
+  return { altered, pending, decided: computeStatuses(reliable) };
 }
 
 /** Returns the current status of an entry: of a decision its own, of an amendment what was decided about it. */

@@ -15,6 +15,7 @@ afterEach(() => vi.restoreAllMocks());
 mountRoot();
 
 const LISTS = { scopes: [{ target: "PlatformConfig", scopeKey: null }], dataConnections: [], surfaces: [] };
+const NOT_FOUND = new ApiError({ status: 404, code: "IMPORT_NOT_FOUND", detail: "" });
 const LOST = new ApiError({ status: 0, code: "UNREACHABLE", detail: "" });
 
 function loseReplies() {
@@ -72,11 +73,14 @@ test("an import whose reply was lost is created once", async () => {
 });
 
 test.each([
-  ["for the same import", "pending", 1],
-  ["for another import if that one was cancelled", "cancelled", 2],
-])("an upload that fails is repeated %s", async (_, status, created) => {
+  ["for the same import", async () => ({ status: "pending" }), 1],
+  ["for another import if that one was cancelled", async () => ({ status: "cancelled" }), 2],
+  ["for another import if that one has expired", () => Promise.reject(NOT_FOUND), 2],
+])("an upload that fails is repeated %s", async (_, fetchJob, created) => {
   const post = loseReplies();
-  vi.spyOn(session.api, "get").mockResolvedValue({ ...LISTS, status } as never);
+  vi.spyOn(session.api, "get").mockImplementation((path: string) =>
+    path.endsWith("/i") ? (fetchJob() as never) : Promise.resolve(LISTS as never),
+  );
   post.mockImplementation((path: string) =>
     Promise.resolve(
       (path.endsWith("/preview") ? { columns: [], messages: [], problems: [] } : { importId: "i" }) as never,

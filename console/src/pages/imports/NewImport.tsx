@@ -2,13 +2,12 @@ import { useState } from "preact/hooks";
 import { JobRequests } from "@/api/idempotency.ts";
 import type { CreatedImport } from "@/api/imports.ts";
 import { Button } from "@/components/Button.tsx";
-import { hasFailed } from "@/components/jobs.ts";
 import { showToast } from "@/components/toasts.ts";
 import { formatBytes } from "@/format.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { ConnectionField } from "./ConnectionField.tsx";
-import { createImport, fetchImport, startImport } from "./calls.ts";
+import { createImport, isImportUsable, startImport } from "./calls.ts";
 import { type FileFacts, guessTimeColumn, inspectFile } from "./columns.ts";
 import { FileDrop } from "./FileDrop.tsx";
 import css from "./Imports.module.css";
@@ -77,8 +76,8 @@ export function NewImport({ connection: first, onChanged }: Props) {
   };
   const show = (shown: Chosen) =>
     run(async () => {
-      // An upload that fails is repeated for the same import, unless the user cancelled that import in the list.
-      const known = created && !hasFailed(await fetchImport(created.importId)) ? created : undefined;
+      // An upload that fails is repeated for the same import, unless that one was cancelled in the list or has expired.
+      const known = created && (await isImportUsable(created.importId)) ? created : undefined;
       if (!known) {
         forgetImport();
       }

@@ -1,6 +1,8 @@
 import { parseExactMessages } from "@/api/exactNumbers.ts";
 import type { CreatedImport, HistoryImport, ImportFormat, ImportMapping, ImportPreview } from "@/api/imports.ts";
 import { api, formatPath } from "@/api/index.ts";
+import { ApiError } from "@/api/problem.ts";
+import { hasFailed } from "@/components/jobs.ts";
 
 export interface ImportRequest {
   format: ImportFormat;
@@ -34,6 +36,19 @@ export async function fetchImports(signal: AbortSignal): Promise<HistoryImport[]
 
 export function fetchImport(id: string): Promise<HistoryImport> {
   return api.get<HistoryImport>(formatPath`/oi-api/imports/${id}`);
+}
+
+/** Tells whether an import exists and was neither cancelled nor failed. */
+export async function isImportUsable(id: string): Promise<boolean> {
+  try {
+    return !hasFailed(await fetchImport(id));
+  } catch (error) {
+    // The service removes an import that was not started within a day.
+    if (error instanceof ApiError && error.status === 404) {
+      return false;
+    }
+    throw error;
+  }
 }
 
 export function cancelImport(id: string): Promise<void> {

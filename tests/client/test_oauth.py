@@ -4,8 +4,9 @@ import fcntl
 import io
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -242,7 +243,7 @@ def test_several_processes_refresh_the_token_once(server: FakeServer) -> None:
     """If several processes run at once, only one refreshes the token, because a refresh token is valid only once."""
     store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
-        tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
+        tokens = list(pool.map(lambda _: StoredGrant(URL).get_token(), range(8)))
     assert (tokens, server.refreshes) == (["a1"] * 8, 1)
     assert read_login_file()["refreshToken"] == "r1"
 
@@ -252,16 +253,46 @@ def test_the_error_about_a_rejected_refresh_token_names_the_sign_in_command(serv
     store_tokens(0)
     server.refresh_token = "other"
     with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
-        StoredGrant().get_token()
+        StoredGrant(URL).get_token()
     remove_login()
     with pytest.raises(SignInError, match="signed out"):
-        StoredGrant().get_token()
+        StoredGrant(URL).get_token()
+
+
+@pytest.mark.parametrize("expires_in", [3600, 0])
+def test_a_token_of_another_service_is_not_sent_to_this_one(server: FakeServer, expires_in: float) -> None:
+    """If a login at another service replaces the sign-in, a running command gets no token, valid or renewed."""
+    store_tokens(3600)
+    login = require_login()
+    assert callable(login.token)
+    assert login.token() == "a0"
+    store_grant_and_describe_place("https://other.example", Grant("oi", "b0", time.time() + expires_in, "r0"))
+    with pytest.raises(SignInError, match=r"at another service\. Run `oi login https://plant\.example --browser`"):
+        login.token()
+    assert server.refreshes == 0
+
+
+def test_a_token_of_a_login_that_another_command_stores_is_not_renewed(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a login at another service is stored while a command waits to renew its token, it gets no token."""
+    store_tokens(0)
+
+    @contextmanager
+    def lock_after_other_login() -> Iterator[None]:
+        store_grant_and_describe_place("https://other.example", Grant("oi", "b0", time.time() + 3600, "r0"))
+        yield
+
+    monkeypatch.setattr(stored_grant, "lock_login", lock_after_other_login)
+    with pytest.raises(SignInError, match="at another service"):
+        StoredGrant(URL).get_token()
+    assert server.refreshes == 0
 
 
 def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     """A logout revokes the refresh token, which ends the grant."""
     store_tokens(3600)
-    StoredGrant().revoke()
+    StoredGrant(URL).revoke()
     assert server.revoked == ["r0"]
 
 
@@ -302,7 +333,7 @@ def test_files_of_a_killed_login_are_removed(server: FakeServer) -> None:
     path = get_login_path()
     for suffix in ("0123456789abcdef.part", "new"):
         path.with_name(f"{path.name}.{suffix}").write_text("secret")
-    StoredGrant().get_token()
+    StoredGrant(URL).get_token()
     assert server.refreshes == 1
     assert {each.name for each in path.parent.iterdir()} == {"login.json", "login.lock"}
 

@@ -81,7 +81,7 @@ def _end_sign_in_at_other_service(new_login_url: str) -> None:
     if "clientId" not in stored or stored.get("url") in {None, new_login_url}:
         return
     try:
-        StoredGrant().revoke()
+        StoredGrant(stored["url"]).revoke()
     except ApiError as error:
         click.echo(escape_controls(f"note: the earlier sign-in at {stored['url']} was not ended: {error}"), err=True)
 
@@ -123,7 +123,7 @@ def log_out() -> None:
             if "clientId" in stored:
                 from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
 
-                StoredGrant().revoke()
+                StoredGrant(stored["url"]).revoke()
         finally:
             remove_login()
             click.echo(f"the login of {stored.get('url')} is removed", err=True)

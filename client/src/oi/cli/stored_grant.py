@@ -25,20 +25,27 @@ def store_grant_and_describe_place(url: str, grant: Grant) -> str:
 
 
 class StoredGrant:
-    """Stored sign-in with the browser: an access token, and a refresh token that renews the access token."""
+    """Stored sign-in with the browser: an access token, and a refresh token that renews the access token.
+
+    Args:
+        url: address of the service at which the user signed in.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
 
     def get_token(self) -> str:
         """Return an access token that is valid for at least another minute; renew the stored token if necessary.
 
         Raises:
-            SignInError: the sign-in has ended.
+            SignInError: the sign-in has ended, or a login at another service replaced it.
             ApiError: the service cannot be reached.
         """
-        stored = read_login_file()
+        stored = self._read_login()
         if not _is_access_token_fresh(stored):
             # A refresh token works once: two processes that use the same one end the sign-in.
             with lock_login():
-                stored = read_login_file()
+                stored = self._read_login()
                 if not _is_access_token_fresh(stored):
                     return _renew_access_token(stored)
         return str(stored["accessToken"])
@@ -49,9 +56,16 @@ class StoredGrant:
         Raises:
             ApiError: the service rejects the request, or cannot be reached.
         """
+        stored = self._read_login()
+        with open_http_client(self._url) as client:
+            revoke_grant(client, request_server_metadata(client, self._url), _build_grant_from_stored_login(stored))
+
+    def _read_login(self) -> dict[str, Any]:
         stored = read_login_file()
-        with open_http_client(stored["url"]) as client:
-            revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant_from_stored_login(stored))
+        # Another command can have replaced the login; the caller would send the token of that service to this one.
+        if stored and stored.get("url") != self._url:
+            raise SignInError(0, "", f"You have signed in at another service. Run `oi login {self._url} --browser`.")
+        return stored
 
 
 def _is_access_token_fresh(stored_login: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ from oi.oauth import (
     request_server_metadata,
     revoke_grant,
 )
+
+from tests.client.fake_keyring import build_keyring
 
 URL = "https://plant.example"
 
@@ -89,6 +92,15 @@ def store_tokens(expires_in: float) -> None:
     """Store tokens of the server, as a sign-in does."""
     get_login_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant_and_describe_place(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
+
+
+def log_in_with_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace what `oi login` reads: a key on standard input, the tokens of a sign-in, and the caller's identity."""
+    identity = {"name": "Ann", "principal": "ann@plant", "workspace": "plant"}
+    monkeypatch.setattr(Workspace, "whoami", lambda _workspace: identity)
+    monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
+    grant = Grant("oi", "b0", time.time() + 3600, "new")
+    monkeypatch.setattr(browser_login, "sign_in_with_browser", lambda *_arguments: grant)
 
 
 def forge_redirect(
@@ -292,7 +304,7 @@ def test_a_token_of_a_login_that_another_command_stores_is_not_renewed(
 def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     """A logout revokes the refresh token, which ends the grant."""
     store_tokens(3600)
-    StoredGrant(URL).revoke()
+    assert execute(["logout"]) == 0
     assert server.revoked == ["r0"]
 
 
@@ -346,20 +358,28 @@ def test_a_page_of_a_proxy_does_not_confirm_a_logout(server: FakeServer, capsys:
     assert "/revocation did not reply with a confirmation" in capsys.readouterr().err
 
 
-def test_a_login_at_another_service_ends_the_earlier_sign_in(
+@pytest.mark.parametrize("has_keyring", [False, True])
+@pytest.mark.parametrize("options", [[], ["--browser"]])
+@pytest.mark.parametrize("url", [URL, "https://other.example"])
+def test_a_login_ends_the_earlier_sign_in(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, url: str, options: list[str], *, has_keyring: bool
+) -> None:
+    """A login with a key or the browser ends the stored sign-in with the browser, also one at the same service."""
+    log_in_with_fakes(monkeypatch)
+    if has_keyring:
+        monkeypatch.setitem(sys.modules, "keyring", build_keyring({}))
+    store_tokens(3600)
+    assert execute(["login", url, *options]) == 0
+    assert (server.revoked, read_login_file()["url"]) == (["r0"], url)
+
+
+def test_a_login_prints_a_note_if_the_earlier_sign_in_does_not_end(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A login at another service ends the stored sign-in with the browser; if that fails, it prints a note."""
-    identity = {"name": "Ann", "principal": "ann@plant", "workspace": "plant"}
-    monkeypatch.setattr(Workspace, "whoami", lambda _workspace: identity)
-    for url, revocations in ((URL, 0), ("https://other.example", 1)):
-        store_tokens(3600)
-        monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
-        assert execute(["login", url]) == 0
-        assert (len(server.revoked), read_login_file()["url"]) == (revocations, url)
+    """If the service does not end the earlier sign-in, the new login is stored, and a note is printed."""
+    log_in_with_fakes(monkeypatch)
     store_tokens(3600)
     server.issuer = "https://forged.example"
-    monkeypatch.setattr("sys.stdin", io.StringIO("oik_1\n"))
     assert execute(["login", "https://other.example"]) == 0
-    assert (server.revoked, read_login_file()["url"]) == (["r0"], "https://other.example")
+    assert (server.revoked, read_login_file()["url"]) == ([], "https://other.example")
     assert f"note: the earlier sign-in at {URL} was not ended" in capsys.readouterr().err

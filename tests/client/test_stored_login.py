@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import click
 import pytest
 from oi.cli.stored_login import Login, get_login_path, remove_login, require_login, store_login_and_describe_place
+
+from tests.client.fake_keyring import build_keyring
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +43,7 @@ def test_a_login_during_another_login_fails_neither(monkeypatch: pytest.MonkeyPa
 def test_the_keyring_contains_only_the_key_of_the_last_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """A login at another address removes the key of the earlier login from the keyring, and a logout its own."""
     entries: dict[tuple[str, ...], str] = {}
-    keyring = SimpleNamespace(
-        set_password=lambda service, url, secret: entries.update({(service, url): secret}),
-        get_password=lambda *entry: entries.get(entry),
-        delete_password=lambda *entry: entries.pop(entry),
-    )
-    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    monkeypatch.setitem(sys.modules, "keyring", build_keyring(entries))
     for url, key in (
         ("https://plant.example", "oik_1"),
         ("https://plant.example", "oik_2"),

@@ -1,6 +1,8 @@
 """Commands to sign in and out, and to show the caller and the state of the workspace."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import get_args
 
 import click
@@ -22,7 +24,7 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
     The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
     argument, because other users can see command lines. An empty key at the prompt signs in with the browser.
 
-    The login replaces a stored one. A sign-in with the browser at another service is ended.
+    The login replaces a stored one; an earlier sign-in with the browser is ended.
 
     \b
     Examples:
@@ -31,7 +33,7 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
       pass show plant-key | oi login https://plant.example
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import check_service_address, lock_login  # noqa: PLC0415  as above
+    from oi.cli.stored_login import check_service_address  # noqa: PLC0415  as above
     from oi.credentials import check_credential_characters  # noqa: PLC0415  as above
 
     url = url.rstrip("/")
@@ -44,8 +46,7 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
         grant = sign_in_with_browser(url, client_id, rights or _list_all_access_rights())
         with Workspace(url, token=grant.access_token) as workspace:
             identity = workspace.whoami()
-        with lock_login():
-            _end_sign_in_at_other_service(url)
+        with _replace_login():
             place = store_grant_and_describe_place(url, grant)
     else:
         from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
@@ -56,34 +57,37 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
             raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
             identity = workspace.whoami()
-        with lock_login():
-            _end_sign_in_at_other_service(url)
+        with _replace_login():
             place = store_login_and_describe_place(url, key)
     who = identity["name"] or identity["principal"]
     text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
     print_json(identity) if as_json else click.echo(text)
 
 
-def _end_sign_in_at_other_service(new_login_url: str) -> None:
-    """End the stored sign-in with the browser if it is at another service, because a new login replaces it.
+@contextmanager
+def _replace_login() -> Iterator[None]:
+    """Context manager: lock the stored login, and end a sign-in with the browser that the block replaces.
 
-    If that service does not end it, only a note is printed: the service may no longer exist. The caller locks the
-    stored login until the new one is stored; otherwise, the sign-in of a login in between would not be ended.
-
-    Args:
-        new_login_url: address of the new login.
+    If its service does not end it, only a note is printed: the service may no longer exist. The lock lasts until then;
+    otherwise, the sign-in of a login in between would not be ended.
     """
-    from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import read_login_file  # noqa: PLC0415  as above
+    from oi.cli.stored_grant import build_grant_from_stored_login, end_grant  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import lock_login, read_login_file  # noqa: PLC0415  as above
     from oi.errors import ApiError  # noqa: PLC0415  as above
 
-    stored = read_login_file()
-    if "clientId" not in stored or stored.get("url") in {None, new_login_url}:
-        return
-    try:
-        StoredGrant(stored["url"]).revoke()
-    except ApiError as error:
-        click.echo(escape_controls(f"note: the earlier sign-in at {stored['url']} was not ended: {error}"), err=True)
+    with lock_login():
+        stored = read_login_file()
+        # Read before the new login is stored, because its secret can replace the refresh token in the keyring.
+        grant = build_grant_from_stored_login(stored) if {"clientId", "url"} <= stored.keys() else None
+        yield
+        if grant is None:
+            return
+        try:
+            end_grant(stored["url"], grant)
+        except ApiError as error:
+            click.echo(
+                escape_controls(f"note: the earlier sign-in at {stored['url']} was not ended: {error}"), err=True
+            )
 
 
 def _read_api_key_or_empty() -> str:
@@ -121,9 +125,9 @@ def log_out() -> None:
             return
         try:
             if "clientId" in stored:
-                from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
+                from oi.cli.stored_grant import build_grant_from_stored_login, end_grant  # noqa: PLC0415  loads httpx
 
-                StoredGrant(stored["url"]).revoke()
+                end_grant(stored["url"], build_grant_from_stored_login(stored))
         finally:
             remove_login()
             click.echo(f"the login of {stored.get('url')} is removed", err=True)

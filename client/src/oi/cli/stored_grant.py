@@ -50,22 +50,26 @@ class StoredGrant:
                     return _renew_access_token(stored)
         return str(stored["accessToken"])
 
-    def revoke(self) -> None:
-        """End the sign-in at the service.
-
-        Raises:
-            ApiError: the service rejects the request, or cannot be reached.
-        """
-        stored = self._read_login()
-        with open_http_client(self._url) as client:
-            revoke_grant(client, request_server_metadata(client, self._url), _build_grant_from_stored_login(stored))
-
     def _read_login(self) -> dict[str, Any]:
         stored = read_login_file()
         # Another command can have replaced the login; the caller would send the token of that service to this one.
         if stored and stored.get("url") != self._url:
             raise SignInError(0, "", f"You have signed in at another service. Run `oi login {self._url} --browser`.")
         return stored
+
+
+def end_grant(url: str, grant: Grant) -> None:
+    """End a sign-in at its service.
+
+    Args:
+        url: address of the service.
+        grant: tokens of the sign-in.
+
+    Raises:
+        ApiError: the service rejects the request, or cannot be reached.
+    """
+    with open_http_client(url) as client:
+        revoke_grant(client, request_server_metadata(client, url), grant)
 
 
 def _is_access_token_fresh(stored_login: dict[str, Any]) -> bool:
@@ -79,7 +83,7 @@ def _renew_access_token(stored_login: dict[str, Any]) -> str:
     try:
         with open_http_client(url) as client:
             grant = refresh_grant(
-                client, request_server_metadata(client, url), _build_grant_from_stored_login(stored_login)
+                client, request_server_metadata(client, url), build_grant_from_stored_login(stored_login)
             )
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
@@ -88,7 +92,12 @@ def _renew_access_token(stored_login: dict[str, Any]) -> str:
     return grant.access_token
 
 
-def _build_grant_from_stored_login(stored_login: dict[str, Any]) -> Grant:
+def build_grant_from_stored_login(stored_login: dict[str, Any]) -> Grant:
+    """Return the tokens of a stored sign-in; the refresh token is read from the keyring if the file has none.
+
+    Args:
+        stored_login: login file of a sign-in with the browser.
+    """
     return Grant(
         client_id=stored_login["clientId"],
         access_token=stored_login["accessToken"],

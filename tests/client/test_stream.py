@@ -359,6 +359,15 @@ async def test_a_negotiated_address_that_is_no_websocket_ends_the_stream(other: 
     assert "secret" not in str(failed.value)
 
 
+async def test_the_error_about_an_unreachable_negotiated_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a negotiated address does not respond, the error names it, not the service, and without its token."""
+    monkeypatch.setattr(module, "_MAX_PAUSE", module._MIN_PAUSE)
+    async with serve_stream_elsewhere([], "ws://127.0.0.1:1/client?access_token=secret") as url:
+        with pytest.raises(UnreachableError, match=r"^ws://127\.0\.0\.1:1/client does not respond: ") as failed:
+            await read_with_asyncio(url)
+    assert "secret" not in str(failed.value)
+
+
 async def test_a_negotiated_address_is_as_secure_as_that_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the address of the service is https, a negotiated ws address ends the stream, and wss opens it."""
     named = ["ws://pubsub.example/c", "wss://pubsub.example/c"]

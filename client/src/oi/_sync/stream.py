@@ -98,7 +98,7 @@ def stream_messages(
         except ApiError as failure:
             _raise_unless_temporary(failure, pause)
         except (OSError, InvalidHandshake, InvalidURI) as failure:
-            error = UnreachableError(f"{transport.url} does not respond: {failure}")
+            error = UnreachableError(f"{handshakes.describe_address()} does not respond: {failure}")
             error.__cause__ = failure
             _raise_unless_temporary(error, pause)
         sleep(pause)
@@ -165,6 +165,10 @@ class _Handshakes:
             address = _Address(f"{self._stream_url}?{query}", headers, proxy)
         self._last_url = address.url
         return address
+
+    def describe_address(self) -> str:
+        """Return the address of the service, or the last negotiated address without its query, which is secret."""
+        return format_url_without_secrets(self._last_url) if self._must_negotiate else self._transport.url
 
     def record_success(self) -> None:
         """Record that the stream is open, so that the token is valid."""

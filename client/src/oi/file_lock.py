@@ -7,10 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 if sys.platform == "win32":
+    import errno
     import msvcrt
 
     def _lock_descriptor(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+            except OSError as error:
+                # Windows fails with this error after ten attempts, one each second.
+                if error.errno != errno.EDEADLK:
+                    raise
+            else:
+                return
 else:
     import fcntl
 

@@ -38,7 +38,7 @@ def measure_warm_query() -> Iterator[Figure]:
     whole = statistics.median(total for total, _ in times)
     engine = statistics.median(own for _, own in times)
     detail = {"routeMs": round(whole, 3), "engineMs": round(engine, 3), "rows": ROWS, "requests": REQUESTS}
-    yield Figure("warm_query_overhead", whole - engine, "ms", at_most=5, detail=detail)
+    yield Figure("warm_query_overhead", whole - engine, "ms", at_most=2.5, detail=detail)
     # The engine's time is the same for all formats, so the bound is for results that the service has cached.
     detail = {"rows": MANY_ROWS, "requests": MANY_REQUESTS}
     for name, rates in (("warm_query_arrow", kept), ("warm_query_arrow_computed", computed)):

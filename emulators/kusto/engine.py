@@ -65,7 +65,7 @@ _ENDS_OF_PERIODS = frozenset({"endofday", "endofweek", "endofmonth", "endofyear"
 _LOGGER = logging.getLogger(__name__)
 
 
-class _EncodedResult(NamedTuple):
+class EncodedResult(NamedTuple):
     """Columns of a query result, and its rows as JSON arrays that are separated by commas."""
 
     columns: tuple[ColumnNameAndType, ...]
@@ -101,16 +101,15 @@ class Execution:
     options: RequestOptions
     stopped: threading.Event = field(default_factory=threading.Event)
 
-    def run(self) -> KqlResult:
+    def run(self) -> EncodedResult:
         """Execute the query and return the columns and the rows as JSON.
 
         Raises:
             QueryError: the query failed or was stopped.
         """
-        began = time.perf_counter()
         try:
             with bind_stop_event(self.cursor, self.sql, self.stopped):
-                columns, rows = self._fetch_columns_and_encoded_rows()
+                return self._fetch_columns_and_encoded_rows()
         except duckdb.Error as error:
             raise find_and_add_position(error_from_duckdb(error), self.text) from error
         except MemoryError:
@@ -119,7 +118,6 @@ class Execution:
             raise execution_error(str(error)) from error
         finally:
             self.cursor.close()
-        return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
         """Interrupt the execution; call this again until the execution ends, because DuckDB can ignore an interrupt."""
@@ -127,7 +125,7 @@ class Execution:
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
 
-    def _fetch_columns_and_encoded_rows(self) -> _EncodedResult:
+    def _fetch_columns_and_encoded_rows(self) -> EncodedResult:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL
         statement = self.statements.parse_select(self.cursor, limited)
         if self.stopped.is_set():
@@ -136,7 +134,7 @@ class Execution:
             self._log_plan(limited)
         self.cursor.execute(statement, dict(self.bound) or None)
         columns = columns_from_cursor_description(self.cursor.description or ())
-        return _EncodedResult(columns, b",".join(self._iterate_encoded_chunks(columns)))
+        return EncodedResult(columns, b",".join(self._iterate_encoded_chunks(columns)))
 
     def _log_plan(self, sql: str) -> None:
         (_, plan), *_ = self.cursor.execute(f"EXPLAIN {sql}", dict(self.bound) or None).fetchall()
@@ -181,6 +179,7 @@ class Engine:
         memory_bytes: memory limit of DuckDB's buffers. If DuckDB has leaked more than half of it, the engine ends the
             process; None to never do this.
         is_ingesting: returns whether rows are being inserted, which takes memory, too.
+        monotonic: clock, in seconds, that measures the execution times of queries.
 
     Attributes:
         pending: number of queries that wait or run.
@@ -194,10 +193,12 @@ class Engine:
         translator: Translator,
         memory_bytes: int | None = None,
         is_ingesting: Callable[[], bool] = lambda: False,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = connection
         self._memory_bytes = memory_bytes
         self._is_ingesting = is_ingesting
+        self._monotonic = monotonic
         self._translator = translator
         self._statements = StatementCache()
         self._type_discoveries: OrderedDict[str, Rows] = OrderedDict()
@@ -210,6 +211,9 @@ class Engine:
 
     async def run_query(self, kql_text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
         """Run a KQL query and return the result; if the call is cancelled, the query is stopped.
+
+        The execution time of a result includes its translation, its discovery queries and waiting, as in Data Explorer,
+        whose ExecutionTime is the whole time of a query in the engine.
 
         Raises:
             QueryError: the query was rejected, failed or timed out.
@@ -244,13 +248,16 @@ class Engine:
         results: list[KqlResult] = []
         place: ResultPlace | None = FIRST_RESULT
         while place is not None:
+            began = self._monotonic()
             translation, bound = await self._translate_after_discovery_queries(
                 kql_text, parameters, options, deadline, place
             )
-            result = await self._execute_with_retries(kql_text, translation, bound, options, deadline)
+            columns, rows = await self._execute_with_retries(kql_text, translation, bound, options, deadline)
             results.append(
-                replace(
-                    result,
+                KqlResult(
+                    columns,
+                    rows,
+                    seconds=self._monotonic() - began,
                     visualization=translation.visualization,
                     name=translation.name,
                     approximations=translation.approximations,
@@ -271,7 +278,7 @@ class Engine:
         placeholder_values: Mapping[str, Any],
         options: RequestOptions,
         monotonic_deadline: float,
-    ) -> KqlResult:
+    ) -> EncodedResult:
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
                 return await self._execute_in_thread(
@@ -354,7 +361,7 @@ class Engine:
         placeholder_values: Mapping[str, Any],
         options: RequestOptions,
         monotonic_deadline: float,
-    ) -> KqlResult:
+    ) -> EncodedResult:
         await _wait_until_deadline(monotonic_deadline, self._slots.acquire())
         self.running += 1
         try:
@@ -376,20 +383,20 @@ class Engine:
             raise timeout_error()
         return work.result()
 
-    def _start_execution(self, execution: Execution) -> "asyncio.Future[KqlResult]":
+    def _start_execution(self, execution: Execution) -> "asyncio.Future[EncodedResult]":
         try:
             return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
         except RuntimeError as error:  # no memory for another thread; an existing thread can still start the execution
             execution.stop()
             raise out_of_memory_error() from error
 
-    def _release_execution_slot(self, future: "asyncio.Future[KqlResult] | None" = None) -> None:
+    def _release_execution_slot(self, future: "asyncio.Future[EncodedResult] | None" = None) -> None:
         self.running -= 1
         self._slots.release()
         if future is not None and not future.cancelled():
             future.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
 
-    def _interrupt_execution(self, execution: Execution, future: "asyncio.Future[KqlResult]") -> None:
+    def _interrupt_execution(self, execution: Execution, future: "asyncio.Future[EncodedResult]") -> None:
         async def interrupt_until_done() -> None:
             give_up_at = time.monotonic() + _STUCK_SECONDS
             while not future.done():

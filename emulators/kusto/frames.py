@@ -86,7 +86,7 @@ class KqlResult:
     Attributes:
         columns: name and Kusto type of each column, in order.
         rows: the rows as JSON arrays, separated by commas, without enclosing brackets.
-        seconds: execution time of the query.
+        seconds: time of the query in the engine, with its translation and its discovery queries.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         name: name of the result's table; empty for the default name.
         further: the other results of a query with several results.

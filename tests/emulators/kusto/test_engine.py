@@ -1,4 +1,4 @@
-"""Tests of interrupts: of a query that ignores them, and of a query that has ended."""
+"""Tests of execution times, of interrupts that a query ignores or that come after its end, and of leaked memory."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ import pytest
 
 from emulators.kusto import engine as engine_module
 from emulators.kusto.caches import StatementCache
-from emulators.kusto.engine import Engine, Execution
+from emulators.kusto.engine import EncodedResult, Engine, Execution
 from emulators.kusto.errors import QueryError, out_of_memory_error
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.translate import Translation
@@ -99,3 +99,24 @@ async def test_leaked_memory_ends_the_process(
         await engine.close()
     assert ended == expected
     assert list(answers) == []
+
+
+async def test_the_execution_time_includes_the_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The execution time of a result is the time of its translation, its discovery queries and its execution."""
+    clock = [100.0]
+
+    class SlowTranslator:
+        async def translate(self, _text: str, found: list[Any], _place: object) -> Translation:
+            clock[0] += 2
+            return Translation("SELECT 1", frozenset(), (), is_discovery_query=not found)
+
+    def run_slowly(_: Execution) -> EncodedResult:
+        clock[0] += 3
+        return EncodedResult((), b"[1]")
+
+    monkeypatch.setattr(Execution, "run", run_slowly)
+    with duckdb.connect() as connection:
+        engine = Engine(connection, cast("Translator", SlowTranslator()), monotonic=lambda: clock[0])
+        result = await engine.run_query("print 1", {}, RequestOptions())
+        await engine.close()
+    assert result.seconds == 2 + 3 + 2 + 3

@@ -34,9 +34,8 @@ TEST = "make test ARGS=--require-all"
 SHELL = "chromium-headless-shell"
 CHECKS = [
     "make -j 2 .venv/dev.installed console/node_modules/installed",
-    "make -j 2 --output-sync=target check-code test-tools",
+    "make -j 3 --output-sync=target check-code test-tools package-test",
     TEST,
-    "make package-test",
 ]
 
 

@@ -55,14 +55,14 @@ def measure_documents() -> Iterator[Figure]:
     yield Figure("document_list_overhead", whole - own, "ms", at_most=15, detail=lists)
 
 
-def _build_document(partition_key: str) -> dict[str, object]:
-    return {"id": f"d{next(_NUMBERS)}", "line": partition_key, "state": "open", "quantity": 500, "note": "x" * 100}
+def _build_document(document_id: str, partition_key: str) -> dict[str, object]:
+    return {"id": document_id, "line": partition_key, "state": "open", "quantity": 500, "note": "x" * 100}
 
 
 async def _fill_container(running: RunningService) -> None:
     async with aiohttp.ClientSession(headers=running.headers) as session:
-        for _ in range(LISTED):
-            async with session.post(running.url + TABLE, json=_build_document("listed")) as reply:
+        for number in range(LISTED):
+            async with session.post(running.url + TABLE, json=_build_document(f"listed-{number}", "listed")) as reply:
                 reply.raise_for_status()
 
 
@@ -72,7 +72,7 @@ def _measure_trivial_requests_per_second(running: RunningService) -> float:
 
 
 def _measure_reads_per_second(running: RunningService) -> float:
-    url = f"{running.url}{TABLE}/d7?partitionKey=listed"
+    url = f"{running.url}{TABLE}/listed-7?partitionKey=listed"
     return measure_replies_per_second(url, running.headers, connection_count=CONNECTIONS, duration_seconds=SECONDS)
 
 
@@ -86,7 +86,8 @@ async def _create_and_measure_documents_per_second(running: RunningService) -> f
     async def create_and_count_documents(session: aiohttp.ClientSession) -> int:
         count = 0
         while time.perf_counter() < ends_at:
-            async with session.post(running.url + TABLE, json=_build_document("made")) as reply:
+            document = _build_document(f"created-{next(_NUMBERS)}", "created")
+            async with session.post(running.url + TABLE, json=document) as reply:
                 reply.raise_for_status()
                 await reply.read()
             count += 1

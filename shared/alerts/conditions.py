@@ -108,7 +108,7 @@ def _compare_column_by_group(
     rows: Iterable[Mapping[str, Any]],
     to_number: Callable[[Any], Number | None],
 ) -> list[AlertGroup]:
-    """Return a group for each combination of labels; it matches if the condition holds for the column in some row."""
+    """Return a group for each combination of labels; a group matches if the condition holds in any of its rows."""
     compare = _COMPARISONS[condition.operator or Operator.GT]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
@@ -168,7 +168,7 @@ def evaluate_absence_rule_groups(
         rule: alert rule of the kind absence.
         enabled_connections: lookups (ids in URLs) of the enabled connections.
         last_message_times: arrival time of the last message, by connection.
-        rule_created_at: creation time of the rule, which replaces the last message of a connection without a message.
+        rule_created_at: creation time of the rule; a connection without any message is silent since this time.
         at: the current time.
     """
     after = parse_stored_duration(str(rule.after))

@@ -22,13 +22,14 @@ async def check_document_rules_and_return_outage(
     is_query_readable: bool = True,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> WorkspaceError | None:
-    """Check that the queries of alert rules have the columns that the rules use; wait a few seconds for the engine.
+    """Check that the queries of a document's alert rules have the columns that the rules use.
 
-    Return an error if the engine is unavailable or too slow for all rules, else None.
+    Wait a few seconds for the query engine. Return an error if the engine is unavailable, or too slow to return the
+    columns of all queries; else return None.
 
     Args:
         loaded: a valid workspace document with positions.
-        uses: new and changed uses of queries by alert rules of the document.
+        uses: alert rules that the document adds, or whose use of a query it changes; each with its query.
         columns: gets the result columns of queries from the engine.
         is_query_readable: whether the caller may read queries; if not, the errors contain nothing of their texts and
             columns.
@@ -53,7 +54,7 @@ async def check_document_rules_and_return_outage(
 
 
 class _RuleColumns(NamedTuple):
-    """Use of a query by an alert rule, and the columns of the query or its rejection by the engine."""
+    """Alert rule with its query; ``result`` has the columns of the query, or the error if the engine rejects it."""
 
     use: QueryUse
     query: WarmQuery

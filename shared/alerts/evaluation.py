@@ -152,7 +152,9 @@ async def list_rule_errors_against_query(
 def iterate_column_errors(
     rule: AlertRule, query: WarmQuery, result: ColumnsOrError, *, is_query_readable: bool
 ) -> Iterator[Violation]:
-    """Yield an error for each column of a threshold rule that its query does not have, or if the query is rejected.
+    """Yield an error for each column that a threshold rule uses, but that its query does not return.
+
+    If the query engine rejects the query, yield only an error about the query.
 
     Args:
         rule: a rule whose own fields are valid.

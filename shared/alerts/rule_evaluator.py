@@ -65,9 +65,9 @@ class RuleEvaluator:
     async def evaluate_or_end_rules(self, rule_lookups: Sequence[str], catalog: Catalog) -> RuleStates:
         """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
 
-        The result does not contain a rule if another process changed the rule's record during its processing here. If
-        the webhook outbox or the audit log does not respond, the call waits for it once; the states of the rules whose
-        events are not published still have marks.
+        If another process changes the stored record of a rule during the call, the result does not contain the rule. If
+        the webhook outbox or the audit log does not respond, the call waits for it only once. Events that are then not
+        published stay in the rules' states as marks.
 
         Args:
             rule_lookups: lookups (ids in URLs) of rules that read the same data.

@@ -1,6 +1,6 @@
-"""Computes the new state of an alert rule after an evaluation, a failed evaluation, or the end of the rule.
+"""Computation of an alert rule's new state after an evaluation, a failed evaluation, or the end of the rule.
 
-Callers get the status of the rule, which is derived from this state.
+The module also builds the report about a rule for API callers, which is derived from the state.
 """
 
 import hashlib
@@ -52,7 +52,8 @@ def _compute_condition_digest(rule: AlertRule) -> str:
 def has_open_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord) -> bool:
     """Return whether a record has open alerts of a deleted rule with the same lookup (id in URLs) as this rule.
 
-    They must end before this rule is evaluated, because a record has only one error alert.
+    The alerts of the deleted rule must end before this rule is evaluated, because a record has space for only one alert
+    about failed evaluations.
     """
     state = record.state
     if state is None or state.revision.startswith(f"{format_rfc3339(entry.created_at)}/"):
@@ -166,7 +167,15 @@ def compute_state_after_rule_end(
 def _has_unpublished_events(
     alerts: Iterable[Alert], changed_alerts: Iterable[Alert], error_alert: Alert | None
 ) -> bool:
-    """Return whether any alert of a rule has marks after an evaluation, which adds marks and removes none."""
+    """Return whether a rule has alerts with marks (events that are not published yet) after an evaluation.
+
+    The stored version of a changed alert counts, too, because an evaluation only adds marks.
+
+    Args:
+        alerts: stored alerts of the rule before the evaluation.
+        changed_alerts: alerts that the evaluation has changed or created.
+        error_alert: alert about failed evaluations; None if there is none.
+    """
     return any(alert.marks for alert in (*alerts, *changed_alerts)) or bool(error_alert and error_alert.marks)
 
 

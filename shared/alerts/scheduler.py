@@ -157,9 +157,9 @@ class AlertScheduler:
             self._cache_rule_state(lookup, state, catalog.version)
 
     def _cache_rule_state(self, rule_lookup: str, state: RuleState | None, catalog_version: int) -> None:
-        """Cache the state of a rule that was processed with a version of the catalog, until the next refresh.
+        """Cache the new state of a rule, and the catalog version with which the rule was processed.
 
-        None, for a rule without a state, removes the rule from the cache.
+        The next refresh of the cache replaces the state. If the state is None, remove the rule from the cache.
         """
         retry_at = self._runtime.monotonic() + RETRY_SECONDS
         self._retry_at.pop(rule_lookup, None)

@@ -47,7 +47,8 @@ def compute_alert_changes(
         at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
             pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again.
         new_id: returns a new id.
-        restarts_hold_duration: True if the hold time of pending alerts restarts, because they met another condition.
+        restarts_hold_duration: True if the hold time of pending alerts begins again, because the rule's data source or
+            condition was edited.
     """
     matching = {group.key: group for group in groups if group.matches}
     active: Mapping[GroupKey, Alert] = {to_group_key(alert.labels): alert for alert in alerts if alert.is_active}

@@ -245,9 +245,10 @@ class ChainSection:
         return replace(self._filters, to_sequence=self._last_sequence)
 
     async def _discard_tree_if_roots_differ(self, state: _SignedState) -> _SignedState:
-        """Repair the subtree roots of the chain; set ``tree_size`` to 0 if they do not give the signed root after that.
+        """Compare the chain's Merkle tree with the signed root of the checkpoint, and repair the stored subtree roots.
 
-        Proofs that do not match the signed root would not prove anything.
+        Return ``state`` if the tree gives the signed root. Otherwise, return a copy whose ``tree_size`` is 0, so that
+        the bundle contains no proofs: they would not match the signed root.
         """
         trees = self._sources.checkpoints.trees
         if not state.tree_size or await trees.try_repair_roots(self._chain, state.tree_size, state.root):
@@ -324,7 +325,11 @@ class ChainSection:
         yield b"]"
 
     async def _iterate_pages(self, window: Filters) -> AsyncIterator[Sequence[ChainRecord]]:
-        """Yield pages of the matching records, oldest first; for a broken chain without a head item, of its orphans."""
+        """Yield pages of the chain's records that match ``window``, oldest first.
+
+        If the chain is broken and no record matches, its head item was possibly deleted. Then yield the chain's
+        orphans: stored records that no head item includes.
+        """
         store, has_records = self._sources.store, False
         async for page, _, _ in iterate_record_pages(store, self._chain, window, newest_first=False):
             has_records = has_records or bool(page)

@@ -85,10 +85,10 @@ async def stream_bundle_report_html(
     Args:
         store: store of the chains.
         manifest: content of the bundle's file ``manifest.json``.
-        selections: each chain of the bundle, with the filters that select its records. Decisions after the record
-            ``to_sequence`` are not shown.
-        broken_chains: indexes of the chains that the verification found broken, also of those without a verdict in the
-            manifest.
+        selections: each chain of the bundle, with the filters that select its records. Decisions about amendments are
+            shown only up to the record with the filters' ``to_sequence``.
+        broken_chains: indexes, in the manifest's list of chains, of the chains that the verification found broken. The
+            manifest itself does not have a verdict for each of them.
         runtime: source of worker threads.
     """
     yield _render_overview_html(manifest, broken_chains).encode()
@@ -139,7 +139,7 @@ async def _stream_amendments_html(
 ) -> AsyncIterator[bytes]:
     """Yield the report's HTML for the amendments (corrections of entities) of a chain, each with its decision.
 
-    After ``MAX_CHAIN`` amendments, a notice replaces the others.
+    After ``MAX_CHAIN`` amendments, a notice replaces the remaining ones.
     """
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0

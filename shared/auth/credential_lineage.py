@@ -41,7 +41,8 @@ class CredentialLineage:
         find_consent_credential_id: receives the id of an OAuth grant, and returns the id of the credential with which a
             member consented to the grant, or None for an unknown grant. The function itself is None if OAuth grants are
             not supported.
-        older_keys: finds the creators of API keys of earlier versions; None if they are not needed.
+        older_keys: finds the creators of API keys that earlier versions of the service created without storing the
+            creators; None to use only the stored creators.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class CredentialLineage:
     async def find_key_creator_ids(self, caller: Principal) -> frozenset[str] | None:
         """Return the members, other than the caller, who created the API key from which the caller's token descends.
 
-        Return None if they are unknown, because an earlier version created the key, and no audit event names them.
+        Return None if these members are unknown: an earlier version of the service created the key without storing
+        them, and no audit event names them.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the audit event of a key of an earlier version
-                cannot be read; the errors of :meth:`find_ancestor_credentials`.
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the creators are not stored, and the audit event
+                that names them cannot be read; the errors of :meth:`find_ancestor_credentials`.
         """
         key = (await self.find_ancestor_credentials(caller)).api_key
         creators = () if key is None else await self._find_creator_ids(key)
@@ -94,7 +96,8 @@ class CredentialLineage:
         Args:
             caller: person who approves or rejects a change.
             directory: source of the current team. A removed member counts as a service, because the team no longer
-                shows whether it was one. A service that became a person counts as a service if its key is older.
+                shows whether it was one. A member that was a service and is now a person counts as a service for
+                the keys that were created while it was a service.
 
         Raises:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the creators of the caller's API key are unknown;
@@ -164,6 +167,6 @@ class CredentialLineage:
         return key.creators if self._older_keys is None else await self._older_keys.find_creator_ids(key)
 
     async def _can_have_created_key(self, casefolded_member_ids: Container[str], key: ApiKey) -> bool:
-        """Return whether one of the members created a key, or its creators are unknown."""
+        """Return whether one of these members created a key, or the creators of the key are unknown."""
         creators = await self._find_creator_ids(key)
         return creators is None or any(creator.casefold() in casefolded_member_ids for creator in creators)

@@ -214,7 +214,11 @@ class ApiKeys:
 
 
 def _select_keys_of_owner_or_all(keys: Iterable[ApiKey], owner_id: str | None, team: Team) -> list[ApiKey]:
-    """Return the keys of a member, or all keys for None, oldest first; a member's removal counts as a revocation."""
+    """Return the keys of the member ``owner_id``, or all keys if it is None, oldest first.
+
+    ``revoked_at`` of each returned key is the earlier of two times: the key's revocation, and the removal of its owner
+    from the team. It is None if neither has happened.
+    """
     selected = (
         replace(key, revoked_at=team.find_key_end_time(key))
         for key in keys

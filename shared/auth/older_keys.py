@@ -23,12 +23,13 @@ type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Creation:
-    """Form of the audit events about the creation of one kind of credential.
+    """Identifying values of the audit events that record the creation of one kind of credential, such as API keys.
 
     Attributes:
-        append_id_prefix: text before the credential's id in the append id of its event.
-        action: ActionType of the event.
-        entity_type: EntityType of the event; its EntityID is the credential's id.
+        append_id_prefix: start of an event's append id (unique id), such as ``key-created-``; the id of the created
+            credential follows.
+        action: ActionType of the events, such as ``ApiKey.Created``.
+        entity_type: EntityType of the events, such as ``ApiKey``; the EntityID is the id of the credential.
     """
 
     append_id_prefix: str
@@ -36,7 +37,7 @@ class _Creation:
     entity_type: str
 
     def is_described_by(self, event: Mapping[str, Any], credential_id: str) -> bool:
-        """Return whether an event is about the creation of this credential."""
+        """Return whether an audit event records the creation of the credential with this id."""
         names = event.get("ActionType"), event.get("EntityType"), event.get("EntityID")
         return names == (self.action, self.entity_type, credential_id)
 

@@ -118,7 +118,7 @@ class Team:
         return min((at for at in (key.revoked_at, removed_at) if at is not None), default=None)
 
     def is_possibly_service_key(self, key: "ApiKey") -> bool:
-        """Return whether a service has or possibly had this API key; False if its owner was a person all the time.
+        """Return whether the owner of this API key is, or possibly was, a service since the key was created.
 
         A service can become a person, and a removed member was possibly a service.
         """
@@ -326,8 +326,8 @@ class DelegatedGrants(Protocol):
     ) -> Sequence[GrantId]:
         """End all grants whose consent was given with a credential, or with a token that descends from the credential.
 
-        The tokens of the grants are revoked. The caller then records the ends by :meth:`record_grant_ends`; if it stops
-        before, a job records them.
+        The tokens of the grants are revoked. The caller must then call :meth:`record_grant_ends`. If the caller's
+        process ends before that, a background job appends the audit events.
 
         Args:
             credential_id: id of the token or API key, which is being revoked.

@@ -100,8 +100,10 @@ class CosmosAlertStore:
     ) -> bool:
         """Delete a rule's state item and perform operations on the rule's alerts, in one transaction.
 
-        Return False if another process has changed the state item since ``state_item`` was read. If there was no state
-        item (None), nothing is written; the result is then False if there are operations.
+        Return False if another process has changed the state item since ``state_item`` was read.
+
+        If ``state_item`` is None, there is nothing to delete: write nothing, and return True only if there are no
+        operations.
         """
         if state_item is None:
             return not alert_operations
@@ -171,9 +173,9 @@ def _build_sort_key(started_at: str, alert_id: str) -> str:
 def _build_state_until_last_transaction(before: RuleState | None, after: RuleState | None) -> RuleState | None:
     """Build the state that a rule has while changes of its alerts are stored in several transactions.
 
-    The rule is due as before and does not count as idle. If the process ends before the last transaction, the alerts
-    that are stored by then are therefore published. They end when the rule ends, even if the rule is disabled or
-    deleted before its next evaluation.
+    If the process ends before the last transaction, this state remains stored. The rule then has its earlier due time
+    and is not idle, so the scheduler publishes the alerts that are already stored. If the rule is disabled or deleted
+    before its next evaluation, the scheduler ends these alerts.
 
     Args:
         before: stored state of the rule; None before its first evaluation.

@@ -132,7 +132,10 @@ class CosmosCatalogStore:
         raise self._store.build_unavailable_error()
 
     async def _store_and_count_items_exceeding_batch(self, items: Sequence[Item], item_bytes: Sequence[int]) -> int:
-        """Store the first items until the others fit into the head item's batch; return the number of stored items."""
+        """Store as many of the first items as necessary, so that the remaining ones fit into the head item's batch.
+
+        Return the number of stored items.
+        """
         first = 0
         while not self._can_fit_in_batch(item_bytes[first:]):
             size, count = 0, 0

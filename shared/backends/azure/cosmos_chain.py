@@ -283,7 +283,7 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
 def _build_pending_amendments_operations(
     chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]
 ) -> list[Operation]:
-    """Return the operation, if any is needed, that adds the pending amendments among the records to the index.
+    """Build the operation that adds the pending amendments among the records to the index; empty if there are none.
 
     One operation is enough: the index has one item for all amendments of one time, and all records of a batch have the
     same time. If an operator removed records from the end of the chain, the index can still have an item for the same
@@ -336,9 +336,10 @@ class _PageReader:
     async def _find_query_for_matches_after_offset(
         self, partition: RecordPartition, query: RecordQuery
     ) -> RecordQuery | None:
-        """Restrict a query to the records that follow the skipped matches (the first ``offset`` matches).
+        """Restrict a query to the matches in a partition that are not skipped; return None if all are skipped.
 
-        Return None if all matches in the partition are skipped.
+        The page skips the first ``offset`` matches of all partitions together. Reduce the offset by the number of
+        matches that are skipped in this partition.
         """
         if not self._offset or query.low > query.high:
             return query

@@ -242,11 +242,12 @@ def _canonical_json_from_item(item: Mapping[str, Any]) -> bytes:
 
 
 def _restore_filter_fields(fields: Mapping[str, Any], canonical_json: bytes) -> dict[str, str]:
-    """Convert the filter fields of an item to the values in the record's content.
+    """Return the filter fields of an item with their original values: long values instead of their digests.
 
-    Only a damaged item has a value in another form than that by which queries filter, such as a number, or a long text
-    instead of its digest. The value becomes a text with U+FFFD at its start, so that it differs from the content, and
-    verification finds the damage.
+    Filter fields are copies of a record's fields, by which queries filter. An item stores the digest of a long value;
+    the value itself is in ``canonical_json``. A damaged field contains neither a short text nor this digest, but for
+    instance a number. It is returned as a text that begins with U+FFFD; verification then finds that it differs from
+    the content.
     """
     restored: dict[str, Any] = {}
     content: Mapping[str, Any] | None = None
@@ -262,7 +263,7 @@ def _restore_filter_fields(fields: Mapping[str, Any], canonical_json: bytes) -> 
 
 
 def _is_stored_form(stored: Any, original: Any) -> bool:
-    """Return whether ``stored`` is the text by which queries filter for the value ``original``."""
+    """Return whether ``stored`` is the form in which an item stores the text ``original``: itself, or a digest."""
     try:
         return isinstance(original, str) and hash_filter_value_if_long(original) == stored
     except (TypeError, UnicodeEncodeError):

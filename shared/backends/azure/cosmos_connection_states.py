@@ -86,7 +86,7 @@ class CosmosConnectionStates:
     async def _set_status_in_item_and_return_rest(
         self, item_id: str, connections: Collection[str], status: str
     ) -> Collection[str]:
-        """Set the status of the connections that belong to an item; return the other connections."""
+        """Set the status of the connections that an item contains or has space for; return all other connections."""
         others: set[str] = set()
 
         def change_statuses(before: Item | None) -> Item | NoChange:
@@ -123,7 +123,10 @@ class CosmosConnectionStates:
     async def _add_counts_to_item_and_return_rest(
         self, item_id: str, source: str, arrivals: Sequence[ArrivedMessages]
     ) -> Sequence[ArrivedMessages]:
-        """Count the messages of the connections that belong to an item; return the messages of the others."""
+        """Count messages in an item, for the connections that it contains or has space for.
+
+        Return the messages of all other connections, which are not counted.
+        """
         others: set[str] = set()
 
         def add_counts(before: Item | None) -> Item | NoChange:
@@ -169,7 +172,14 @@ def _find_connections_that_do_not_fit(
 
 
 def _add_new_messages_and_test_for_change(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
-    """Add the messages of one hub partition to the counts; return whether the counts or the latest time changed."""
+    """Add the messages that are not counted yet to the counts of their connection, and update its last message's time.
+
+    Return whether the counts or the time have changed.
+
+    Args:
+        counts: counts and last message's time of each connection, for one hub partition.
+        arrivals: messages of one connection from this partition.
+    """
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     new = arrivals.list_uncounted_sequence_numbers(before["highest"], before["last"])
     last = max(before["last"], format_rfc3339(arrivals.last_message))

@@ -13,8 +13,9 @@ A token and the revocation of its parent are in separate partitions, so no trans
 
 If R precedes C, ``add_token`` rejects the token. Otherwise C precedes R, so that S precedes F, and the revocation finds
 the token. The search is repeated until it finds no new token, so the same holds for the tokens of each descendant.
-A key is stored in one batch with the version; if a revocation, or another new key, changes the version after the
-checks of the parent and of the number of keys, the batch fails.
+
+Before a key is stored, its parent and the number of the principal's keys are checked. The batch that stores the key
+also replaces the version, so it fails if a revocation or another new key has changed the version since these checks.
 """
 
 import base64
@@ -196,7 +197,10 @@ class CosmosCredentialStore:
         raise self._items.build_unavailable_error()
 
     async def _find_descendant_tokens(self, parent_ids: Sequence[str]) -> list[IssuedToken]:
-        """Find the retained tokens that were issued for these tokens or keys, directly or through other tokens."""
+        """Return the stored tokens that descend from these tokens or keys, directly or through other tokens.
+
+        Tokens that expired more than ``RETENTION_AFTER_EXPIRY`` ago are omitted.
+        """
         found: dict[str, IssuedToken] = {}
         unread = list(parent_ids)
         while unread:
@@ -401,7 +405,7 @@ class CosmosGrantStore:
         return [_stored_grant_from_item(item) for item in items]
 
     async def _list_grants(self, query: _Query, is_wanted: Callable[[Grant], bool]) -> Sequence[Grant]:
-        """Return the wanted grants among those that a query finds, oldest first."""
+        """Return the grants that a query finds and for which ``is_wanted`` returns True, oldest first."""
         sql, parameter_values = query
         items = await self._items.query_items(sql, **parameter_values)
         # Parsing thousands of grants would block the event loop.

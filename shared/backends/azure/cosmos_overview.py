@@ -56,7 +56,7 @@ _PENDING_OF_SEGMENT: Final = "SELECT c.sequences FROM c WHERE c.id BETWEEN @firs
 
 
 class _SortKey(NamedTuple):
-    """Place of an entry in the order of the index of pending amendments."""
+    """Key by which the index of pending amendments (amendments without a decision) is sorted."""
 
     timestamp: str
     partition_key: str
@@ -64,7 +64,7 @@ class _SortKey(NamedTuple):
 
 
 class _ChainItems(NamedTuple):
-    """Head and status items of chains in order of scope; ``has_more`` is True if more chains follow."""
+    """Head and status items of chains, sorted by the chains' scope; ``has_more`` is True if more chains follow."""
 
     items: list[Item]
     has_more: bool
@@ -244,9 +244,10 @@ class CosmosChainOverview:
     async def _list_pending_sequences_of_segment(
         self, chain: ChainKey, segment_number: int, before_sequence: int, limit: int
     ) -> set[int]:
-        """Return the highest sequence numbers below ``before_sequence`` in a segment's items of the index.
+        """Return the highest sequence numbers below ``before_sequence`` of the pending amendments in one segment.
 
-        The result has more than ``limit`` sequence numbers if the last item contains several.
+        The index of pending amendments contains these numbers; an index item can contain several. The items are read
+        until there are ``limit`` numbers, so the result can have a few more.
         """
         found: set[int] = set()
 
@@ -400,6 +401,10 @@ class CosmosChainOverview:
         raise build_unavailable_error()
 
     async def _add_records_to_entries(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
+        """Return the first entries, each with the record of its amendment.
+
+        The records have at most ``max_bytes`` in total; the first one is returned at any size.
+        """
         found: list[PendingEntry] = []
         size = 0
         for start in range(0, len(entries), READS_AT_ONCE):

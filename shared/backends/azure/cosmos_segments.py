@@ -142,7 +142,7 @@ class RecordPartition:
         return head.tip.sequence if head.sealed else None
 
     async def find_sequence_after_skipping(self, query: RecordQuery, skipped_matches: int) -> int | None:
-        """Return the sequence number of the match that follows the skipped ones; None after the last match."""
+        """Return the sequence number of the first match after ``skipped_matches`` matches; None if there is none."""
         while True:
             sql = f"{query.sql} OFFSET {min(int(skipped_matches), _LARGEST_OFFSET)} LIMIT 1"
             found = await self._read_query_values(sql, query)
@@ -280,9 +280,11 @@ class Segments:
         return lasts
 
     async def _is_last_segment_sealed(self, chain: ChainKey, last_sequences: list[int]) -> bool:
-        """Return whether the head item of a segment confirms that the segment is sealed and ends at a sequence number.
+        """Return whether the last of the given segments is sealed (full) and ends as given, according to its head item.
 
-        ``last_sequences`` has the last sequence number of this segment, after those of all earlier segments.
+        Args:
+            chain: key of the chain.
+            last_sequences: last sequence number of each segment from the first one to the segment to check.
         """
         partition = await self._open_partition(chain, len(last_sequences))
         return await partition.find_last_sequence_if_sealed() == last_sequences[-1]

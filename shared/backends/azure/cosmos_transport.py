@@ -44,10 +44,10 @@ _RENEWAL_SECONDS: Final = 1.0
 
 
 class RegionConnector(aiohttp.TCPConnector):
-    """Connections to one account, which are all replaced if a region rejects a request.
+    """aiohttp connector for one Cosmos DB account; it replaces all its connections if a region rejects a request.
 
-    The name of the account follows the write region after a failover, but an open connection does not. A connection
-    that is always in use would stay with the earlier region.
+    After a failover, the DNS name of the account refers to the new write region, but open connections still lead to the
+    earlier region. Without this class, a connection that is always in use would never be closed.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class RegionConnector(aiohttp.TCPConnector):
         return reply
 
     def _replace_connections(self, monotonic_seconds: float) -> None:
-        """Close idle connections, close the others after their replies, and forget the address of the account.
+        """Close idle connections, close active ones after their replies, and clear the cached DNS entry of the account.
 
         Do nothing within one second after the previous replacement. Later rejections replace the connections again,
         because the address can change long after the first rejection.

@@ -67,11 +67,12 @@ class EventHubsSender:
     """Implementation of EventSender: sends messages to Azure Event Hubs.
 
     Each hub has up to ``PRODUCERS_PER_HUB`` producers, which are connected on first use. The partition key selects the
-    producer. The messages of a call with the same key keep their order, but during a pause another call can overtake
-    them. A call sends its keys one after another, so a failing key delays the following ones.
+    producer. The messages of a call with the same key keep their order. If the call pauses before another attempt, the
+    messages of other calls can be stored first. A call sends the messages of one key after those of another, so a
+    failing key delays the following ones.
 
-    A call is one or more batches, and Event Hubs cannot take a stored batch back. After the first batch, a call repeats
-    failed attempts until its timeout, because an error would make the caller send the stored messages again.
+    A call sends one or more batches; a stored batch cannot be removed from the hub. After the first stored batch, the
+    call repeats failed attempts until its timeout, because after an error the caller would send all messages again.
 
     Args:
         namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
@@ -153,7 +154,7 @@ class _ProducerWithCredential:
 
 
 class _Sending:
-    """One call of ``send``: sends batches, and repeats failed attempts.
+    """One call of :meth:`EventHubsSender.send`: sends batches, and repeats failed attempts.
 
     Attributes:
         stored_count: number of messages that the hub has confirmed.
@@ -188,7 +189,8 @@ class _Sending:
     def build_error(self, error: Exception, message_count: int) -> WorkspaceError:
         """Build the error for the caller from the error that ended the call.
 
-        Clients repeat every request after THROTTLED, so this error is only for a call that has surely stored nothing.
+        Return THROTTLED only if the hub has certainly stored no message, because clients repeat every request after
+        this error.
         """
         if self.stored_count:
             detail = (
@@ -219,7 +221,7 @@ class _Sending:
             raise
 
     async def _repeat_until_done[T](self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Call ``attempt`` until it succeeds; at most ``ATTEMPTS`` times if the hub has stored nothing yet."""
+        """Call ``attempt`` until it succeeds; give up after ``ATTEMPTS`` failures if the hub has stored no message."""
         failure_count = 0
         while True:
             try:
@@ -255,7 +257,7 @@ def _was_busy_at_each_send(error: BaseException) -> bool:
 
 
 def _iterate_contexts(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions during whose handling the exception was raised, the latest first."""
+    """Yield the context of an exception (``__context__``), the context of this context, and so on."""
     context = error.__context__
     while context is not None:
         yield context

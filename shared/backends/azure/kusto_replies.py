@@ -75,7 +75,7 @@ def reject_several_results(reply: KustoResponseDataSet, query_text: str) -> None
         query_text: KQL text of the query.
 
     Raises:
-        WorkspaceError: INVALID ``QUERY_INVALID`` if the query has several.
+        WorkspaceError: INVALID ``QUERY_INVALID`` if the query has several result tables.
     """
     count = len(reply.primary_results)
     if count > 1:

@@ -93,8 +93,8 @@ class VaultSigningKey:
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
     """Return the key version that signs: the newest that may sign and has been valid for at least :data:`SETTLING`.
 
-    If there is no such version, the oldest version that may sign signs. If none may sign, the version is selected as if
-    all could; Key Vault then refuses the signature.
+    If no version has been valid for so long, return the oldest version that may sign. If no version may sign, select
+    from all versions by the same rule; Key Vault then refuses the signature.
     """
     valid = [version for version in versions if version.can_sign_at(at)] or versions
     settled = [version for version in valid if _compute_first_signature_time(version) <= at]

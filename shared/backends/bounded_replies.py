@@ -1,7 +1,7 @@
-"""Connections of aiohttp that read little of a reply from an untrusted server.
+"""Connections of aiohttp that limit how much they read of a reply from an untrusted server.
 
 aiohttp processes all bytes that a socket delivers, and all interim replies (status 1xx), before other tasks run. A
-server that sends them without end would block the event loop, so these connections stop after a limited number.
+server that sends them without end would block the event loop, so these connections stop reading at a limit.
 
 This module is separate from ``outbound_http`` because it depends on internals of aiohttp.
 """
@@ -29,7 +29,10 @@ _SLICE_BYTES: Final = 4_096
 
 
 class BoundedReplyConnector(aiohttp.TCPConnector):
-    """Connector whose connections fail with OutboundFailedError if a server sends too much before its reply."""
+    """Connector whose connections read a limited number of bytes and of interim replies (status 1xx) of each reply.
+
+    A request fails with OutboundFailedError if the server exceeds a limit before the body of its reply.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -37,7 +40,7 @@ class BoundedReplyConnector(aiohttp.TCPConnector):
 
 
 class _BoundedReplyHandler(ResponseHandler):
-    """Protocol of one connection: it counts the bytes and the interim replies of each reply."""
+    """Protocol of one connection; it counts the bytes and the interim replies (status 1xx) of each reply."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -46,13 +49,13 @@ class _BoundedReplyHandler(ResponseHandler):
         self._byte_count = 0
 
     def set_response_params(self, **parameters: Any) -> None:
-        """Start a new reply, when the connector has chosen this connection for a request."""
+        """Reset the counters for the next reply; aiohttp calls this when it uses the connection for a request."""
         self._has_status = False
         self._interim_count = self._byte_count = 0
         super().set_response_params(**parameters)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes of the server until a limit is exceeded."""
+        """Parse bytes from the server; stop if a limit is exceeded, or if the reply is already complete."""
         if self._parser is None or not data:
             super().data_received(data)
             return
@@ -71,7 +74,7 @@ class _BoundedReplyHandler(ResponseHandler):
                 return
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Count a parsed message, and queue it for the request; ignore all messages after too many interim replies."""
+        """Count a parsed reply, and pass it to the request; fail the request after too many interim replies."""
         status = data[0].code
         if self._interim_count > MAX_INTERIM_REPLIES:
             return
@@ -91,7 +94,10 @@ class _BoundedReplyHandler(ResponseHandler):
         return self._has_status and (self._payload is None or self._payload.is_eof())
 
     def _is_limit_exceeded(self) -> bool:
-        """Stop reading if a limit is exceeded, and return whether it is."""
+        """Stop reading from the connection if the number of bytes exceeds its limit; return whether it does.
+
+        Before the body of a reply, the request fails as well.
+        """
         if self._has_status:
             if self._byte_count <= MAX_BODY_BYTES:
                 return False

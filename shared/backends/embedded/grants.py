@@ -96,7 +96,7 @@ class SqliteGrantStore:
         return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]
 
     async def _list_grants(self, query: _Query, is_wanted: Callable[[Grant], bool]) -> Sequence[Grant]:
-        """Return the wanted grants among those that a query finds, in the order of the query."""
+        """Return the grants that a query finds and for which ``is_wanted`` returns True, in the order of the query."""
 
         def find_grants(connection: sqlite3.Connection) -> Sequence[Grant]:
             # In the thread of the database, because parsing thousands of grants would block the event loop.

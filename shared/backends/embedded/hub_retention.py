@@ -26,7 +26,7 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """Implementation of ArchiveProgress: reads how far messages have passed through the hubs to the archive.
+    """Implementation of ArchiveProgress: reads from the hubs which messages are already in the archive.
 
     Args:
         path: file of the embedded event hub.
@@ -177,7 +177,10 @@ class HubTrimmer:
         return deleted
 
     def _find_last_id_of_chunk(self, first_id: int, last_id: int) -> int | None:
-        """Return the last id that one transaction may delete of a range of ids; None if the range has no event."""
+        """Return the last event id of the next part to delete, which begins at ``first_id``; None if no event is left.
+
+        The part is small enough for one transaction.
+        """
         rows = self._connection.execute(
             "SELECT id, length(properties) + length(body) FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
             (first_id, last_id, _CHUNK_EVENTS),

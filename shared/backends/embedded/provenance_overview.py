@@ -291,7 +291,10 @@ def _select_pending_entries(
 def _add_records_to_entries(
     connection: sqlite3.Connection, entries: Sequence[PendingEntry], max_bytes: int
 ) -> list[PendingEntry]:
-    """Return the first entries with their amendments, as many as have at most ``max_bytes`` in total; at least one."""
+    """Return the first entries, each with the record of its amendment.
+
+    The records have at most ``max_bytes`` in total; the first one is returned at any size.
+    """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence = ?"  # noqa: S608  names
     found: list[PendingEntry] = []
     size = 0

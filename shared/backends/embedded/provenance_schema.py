@@ -210,7 +210,10 @@ def get_chain_number_or_zero(connection: sqlite3.Connection, key: ChainKey) -> i
 
 
 def find_number_of_orphans(connection: sqlite3.Connection, genesis_hash: str) -> int | None:
-    """Return the chain number under which a first record with this genesis hash is stored; None if there is none."""
+    """Return the chain number of a stored first record with this genesis hash; None if there is no such record.
+
+    Orphans are records of a chain without a head row; their first record contains the genesis hash of the chain.
+    """
     for number, canonical in connection.execute(_FIRST_RECORDS_WITH_GENESIS, {"genesis": genesis_hash.encode()}):
         value = parse_json_if_canonical(canonical) if type(canonical) is bytes else None
         if type(value) is dict and value.get("PreviousHash") == genesis_hash:
@@ -303,8 +306,8 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
 def _create_head_and_summary(connection: sqlite3.Connection, head: Mapping[str, object]) -> int:
     """Create the head row of a chain and its summary; return the chain's number.
 
-    If the rows of a broken chain were deleted, the summary takes over the chain's verdict: only a verification may
-    replace it.
+    If the rows of a broken chain were deleted, the new summary gets the stored verdict of the last verification. Only
+    another verification may replace this verdict.
     """
     chain = int(connection.execute(_NEW_HEAD, head).fetchone()[0])
     names = {"chain": chain, "target": head["target"], "scope": head["scope"]}

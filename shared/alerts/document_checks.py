@@ -47,7 +47,7 @@ async def check_document_rules_and_return_outage(
     ]
     text_size = sum(len(each.query.kql) for each in known)
     if findings := await runtime.run_in_thread_if_large(
-        text_size, _list_findings, known, is_query_readable=is_query_readable
+        text_size, _list_column_violations, known, is_query_readable=is_query_readable
     ):
         raise loaded.build_error_with_positions(findings)
     return next((result for result in results if _is_outage(result)), None)
@@ -65,7 +65,7 @@ def _is_outage(result: ColumnsOrError) -> TypeGuard[WorkspaceError]:
     return isinstance(result, WorkspaceError) and result.kind is not Kind.INVALID
 
 
-def _list_findings(rule_columns: Sequence[_RuleColumns], *, is_query_readable: bool) -> list[Violation]:
+def _list_column_violations(rule_columns: Sequence[_RuleColumns], *, is_query_readable: bool) -> list[Violation]:
     found = (
         ((*use.path, *path), message)
         for use, query, result in rule_columns

@@ -90,7 +90,7 @@ class ApiKeys:
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()
-        owner = await self._authorize_and_get_owner(caller, principal)
+        owner = await self._authorize_key_creation_and_get_owner(caller, principal)
         granted = _select_rights_or_none_for_all(
             caller, owner, rights if binding is None else _select_rights_of_bound_key(rights)
         )
@@ -203,7 +203,7 @@ class ApiKeys:
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
             require_recent_sign_in_time(caller.sign_in, max_age, self._runtime.now())
 
-    async def _authorize_and_get_owner(self, caller: Principal, principal: str | None) -> TeamMember:
+    async def _authorize_key_creation_and_get_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal
         if requested != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)

@@ -22,7 +22,7 @@ type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Creation:
+class _CreationEventKind:
     """Identifying values of the audit events that record the creation of one kind of credential, such as API keys.
 
     Attributes:
@@ -42,8 +42,8 @@ class _Creation:
         return names == (self.action, self.entity_type, credential_id)
 
 
-_KEY_CREATION: Final = _Creation("key-created-", "ApiKey.Created", "ApiKey")
-_TOKEN_CREATION: Final = _Creation("token-issued-", "Token.Issued", "Token")
+_KEY_CREATION: Final = _CreationEventKind("key-created-", "ApiKey.Created", "ApiKey")
+_TOKEN_CREATION: Final = _CreationEventKind("token-issued-", "Token.Issued", "Token")
 
 
 class OlderKeyCreators:

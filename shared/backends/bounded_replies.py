@@ -70,7 +70,7 @@ class _BoundedReplyHandler(ResponseHandler):
                 # must not be used again.
                 self.force_close()
             super().data_received(part)
-            if self._is_limit_exceeded():
+            if self._stop_if_limit_exceeded():
                 return
 
     def feed_data(self, data: Any, size: int = 0) -> None:
@@ -81,7 +81,7 @@ class _BoundedReplyHandler(ResponseHandler):
         if status < HTTPStatus.OK and status != HTTPStatus.SWITCHING_PROTOCOLS:
             self._interim_count += 1
             if self._interim_count > MAX_INTERIM_REPLIES:
-                self._fail(f"The server sent more than {MAX_INTERIM_REPLIES} interim replies (status 1xx).")
+                self._fail_request(f"The server sent more than {MAX_INTERIM_REPLIES} interim replies (status 1xx).")
                 return
         else:
             self._has_status = True
@@ -93,7 +93,7 @@ class _BoundedReplyHandler(ResponseHandler):
         """True if the reply has ended, so that the server must not send anything before the next request."""
         return self._has_status and (self._payload is None or self._payload.is_eof())
 
-    def _is_limit_exceeded(self) -> bool:
+    def _stop_if_limit_exceeded(self) -> bool:
         """Stop reading from the connection if the number of bytes exceeds its limit; return whether it does.
 
         Before the body of a reply, the request fails as well.
@@ -107,10 +107,10 @@ class _BoundedReplyHandler(ResponseHandler):
             return True
         if self._byte_count <= MAX_HEAD_BYTES:
             return False
-        self._fail(f"The server sent more than {MAX_HEAD_BYTES} bytes before the body of its reply.")
+        self._fail_request(f"The server sent more than {MAX_HEAD_BYTES} bytes before the body of its reply.")
         return True
 
-    def _fail(self, reason: str) -> None:
+    def _fail_request(self, reason: str) -> None:
         self.set_exception(OutboundFailedError(reason))
         self._abort_connection()
 

@@ -328,14 +328,12 @@ class _PageReader:
     async def read_page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
         """Read the page of matching records from these partitions, in the given order of the partitions."""
         async for partition, query in parts:
-            rest = await self._find_query_for_matches_after_offset(partition, query)
+            rest = await self._exclude_skipped_matches(partition, query)
             if rest is not None and not await self._try_add_all_matches(partition, rest):
                 return RecordPage(self._records, more=True, scanned=self._scanned)
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
-    async def _find_query_for_matches_after_offset(
-        self, partition: RecordPartition, query: RecordQuery
-    ) -> RecordQuery | None:
+    async def _exclude_skipped_matches(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
         """Restrict a query to the matches in a partition that are not skipped; return None if all are skipped.
 
         The page skips the first ``offset`` matches of all partitions together. Reduce the offset by the number of

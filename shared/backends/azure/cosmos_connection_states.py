@@ -60,7 +60,7 @@ class CosmosConnectionStates:
     async def set_status(self, connection_lookups: Collection[str], status: str) -> None:
         remaining = connection_lookups
         for item_id in _iterate_possible_item_ids(_STATUSES):
-            remaining = await self._set_status_in_item_and_return_rest(item_id, remaining, status)
+            remaining = await self._set_status_in_item_and_return_unset_connections(item_id, remaining, status)
             if not remaining:
                 return
 
@@ -83,7 +83,7 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*self._writes, return_exceptions=True)
 
-    async def _set_status_in_item_and_return_rest(
+    async def _set_status_in_item_and_return_unset_connections(
         self, item_id: str, connections: Collection[str], status: str
     ) -> Collection[str]:
         """Set the status of the connections that an item contains or has space for; return all other connections."""
@@ -116,11 +116,11 @@ class CosmosConnectionStates:
         async with self._locks[source]:
             del self._waiting[source]
             for item_id in _iterate_possible_item_ids(name):
-                arrivals = await self._add_counts_to_item_and_return_rest(item_id, source, arrivals)
+                arrivals = await self._add_counts_to_item_and_return_uncounted_messages(item_id, source, arrivals)
                 if not arrivals:
                     return
 
-    async def _add_counts_to_item_and_return_rest(
+    async def _add_counts_to_item_and_return_uncounted_messages(
         self, item_id: str, source: str, arrivals: Sequence[ArrivedMessages]
     ) -> Sequence[ArrivedMessages]:
         """Count messages in an item, for the connections that it contains or has space for.

@@ -90,7 +90,7 @@ class CosmosCredentialStore:
                     break
                 return stored
             await self._require_not_revoked(parent_id)
-            await self._require_below_limit(key.principal, max_unrevoked_keys)
+            await self._require_below_key_limit(key.principal, max_unrevoked_keys)
             if (
                 await self._items.put_if_unchanged(
                     version, _build_next_version_item(version), [("create", (item,), {})]
@@ -151,7 +151,7 @@ class CosmosCredentialStore:
         if credential_id and await self.is_revoked(credential_id):
             raise build_revoked_credential_error()
 
-    async def _require_below_limit(self, principal: str, max_unrevoked_keys: int | None) -> None:
+    async def _require_below_key_limit(self, principal: str, max_unrevoked_keys: int | None) -> None:
         if max_unrevoked_keys is None:
             return
         unrevoked = await self._items.query_items(_UNREVOKED, SCOPE, scope=SCOPE, principal=principal)

@@ -55,10 +55,10 @@ class CosmosJobStore:
         return job
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_job_item(before: Item | None) -> Item | NoChange:
             return None if before is None else _job_to_item(change(_job_from_item(before)))
 
-        item = await self._items.change(job_id, job_id, change_item)
+        item = await self._items.change(job_id, job_id, change_job_item)
         return None if item is None else _job_from_item(item)
 
     async def list_jobs_of_owner(self, owner_id: str) -> Sequence[Job]:

@@ -110,14 +110,14 @@ class CosmosQuotaStore:
         """
         item_id = _build_item_id(principal, purpose)
 
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_reservations_item(before: Item | None) -> Item | NoChange:
             after = change(_reservations_from_item(before))
             if after is None:
                 return None
             members = {place.id: [place.taken_at, place.active, place.size] for place in after.values()}
             return {"id": item_id, "places": members}
 
-        return _reservations_from_item(await self._items.change(item_id, item_id, change_item))
+        return _reservations_from_item(await self._items.change(item_id, item_id, change_reservations_item))
 
 
 def _build_item_id(principal: str, purpose: Purpose) -> str:

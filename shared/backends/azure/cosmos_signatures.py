@@ -54,14 +54,14 @@ class CosmosSignatureStore:
     async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
         place = f"attempts-{_compute_sha256_hex(member_id)}"
 
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_attempts_item(before: Item | None) -> Item | NoChange:
             after = change(_parse_content(before))
             if after is None:
                 return None
             item = {"id": place, "place": place, "pending": bool(after["pending"]), "content": json.dumps(after)}
             return {**(before or {}), **item}
 
-        return _parse_content(await self._items.change(place, place, change_item))
+        return _parse_content(await self._items.change(place, place, change_attempts_item))
 
     async def list_attempts_with_unreported_lock_outs(self) -> Sequence[AttemptsJson]:
         found = await self._items.query_items("SELECT * FROM c WHERE c.pending = true")
@@ -75,14 +75,14 @@ class CosmosSignatureStore:
     ) -> SignInUseJson | None:
         place = f"sign-in-{sign_in_name}"
 
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_sign_in_item(before: Item | None) -> Item | NoChange:
             after = change(_parse_content(before))
             if after is None:
                 return None
             item = {"id": place, "place": place, "content": json.dumps(after), "ttl": _SIGN_IN_SECONDS}
             return {**(before or {}), **item}
 
-        return _parse_content(await self._items.change(place, place, change_item))
+        return _parse_content(await self._items.change(place, place, change_sign_in_item))
 
 
 class CosmosSignatureIndex:
@@ -100,12 +100,12 @@ class CosmosSignatureIndex:
         return "" if item is None else str(item["time"])
 
     async def save_time_indexed_until(self, time: str) -> None:
-        def change_item(before: Item | None) -> Item | NoChange:
+        def advance_stored_time(before: Item | None) -> Item | NoChange:
             if before is not None and before["time"] >= time:
                 return None
             return {**(before or {}), "id": _COMPLETE_TO, "place": INDEX_PARTITION, "time": time}
 
-        await self._items.change(_COMPLETE_TO, INDEX_PARTITION, change_item)
+        await self._items.change(_COMPLETE_TO, INDEX_PARTITION, advance_stored_time)
 
     async def read_progress(self, chain: ChainKey) -> IndexProgress:
         return _parse_progress(await self._items.read(_build_progress_id(chain), INDEX_PARTITION))
@@ -118,12 +118,12 @@ class CosmosSignatureIndex:
             await self._items.commit_batch(INDEX_PARTITION, operations[start : start + MAX_OPERATIONS])
         item_id = _build_progress_id(chain)
 
-        def change_item(before: Item | None) -> Item | NoChange:
+        def advance_stored_progress(before: Item | None) -> Item | NoChange:
             if before is not None and before["sequence"] >= progress.sequence:
                 return None
             return {**(before or {}), "id": item_id, "place": INDEX_PARTITION, **progress._asdict()}
 
-        await self._items.change(item_id, INDEX_PARTITION, change_item)
+        await self._items.change(item_id, INDEX_PARTITION, advance_stored_progress)
 
     async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
         # Another process may do the same and then add signatures again. It changes the progress or the ETags first.

@@ -41,11 +41,11 @@ class CosmosWebhookStore:
         return None if item is None else str(item["content"])
 
     async def change_state_document(self, document_name: str, change: Callable[[str | None], str | None]) -> str | None:
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_document_item(before: Item | None) -> Item | NoChange:
             after = change(None if before is None else str(before["content"]))
             return None if after is None else {"id": document_name, "endpoint": _DOCUMENTS, "content": after}
 
-        item = await self._items.change(document_name, _DOCUMENTS, change_item)
+        item = await self._items.change(document_name, _DOCUMENTS, change_document_item)
         return None if item is None else str(item["content"])
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
@@ -103,22 +103,22 @@ class CosmosWebhookStore:
     async def try_save_claimed_delivery(self, delivery: Delivery, lease_id: str) -> bool:
         saved: list[bool] = []
 
-        def change_item(before: Item | None) -> Item | NoChange:
+        def replace_if_claimed(before: Item | None) -> Item | NoChange:
             saved[:] = [before is not None and before["lease"] == lease_id]
             return _delivery_to_item(delivery) if saved[0] else None
 
-        await self._items.change(delivery.id, delivery.endpoint, change_item)
+        await self._items.change(delivery.id, delivery.endpoint, replace_if_claimed)
         return saved[0]
 
     async def change_delivery(
         self, endpoint_id: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
-        def change_item(before: Item | None) -> Item | NoChange:
+        def change_delivery_item(before: Item | None) -> Item | NoChange:
             delivery = None if before is None else _delivery_from_item_if_valid(before)
             after = None if delivery is None else change(delivery)
             return None if after is None else _delivery_to_item(after)
 
-        item = await self._items.change(delivery_id, endpoint_id, change_item)
+        item = await self._items.change(delivery_id, endpoint_id, change_delivery_item)
         return None if item is None else _delivery_from_item_if_valid(item)
 
     async def list_deliveries(

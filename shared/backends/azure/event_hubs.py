@@ -100,7 +100,7 @@ class EventHubsSender:
         by_key: dict[str, list[HubMessage]] = {}
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
-        sending = _Sending(self._runtime)
+        sending = _SendCall(self._runtime)
         try:
             await load_modules(self._runtime, *_MODULES)
             async with asyncio.timeout(self._seconds):
@@ -153,7 +153,7 @@ class _ProducerWithCredential:
         await self._credential.close()
 
 
-class _Sending:
+class _SendCall:
     """One call of :meth:`EventHubsSender.send`: sends batches, and repeats failed attempts.
 
     Attributes:

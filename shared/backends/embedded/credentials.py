@@ -89,7 +89,7 @@ class SqliteCredentialStore:
             stored = _find_key(connection, key.key_id)
             if stored is None:
                 _require_not_revoked(connection, parent_id)
-                _require_below_limit(connection, key.principal, max_unrevoked_keys)
+                _require_below_key_limit(connection, key.principal, max_unrevoked_keys)
                 _execute_and_increment_version(connection, _build_statements_to_store_key(key))
             return stored or key
 
@@ -178,7 +178,7 @@ def _require_not_revoked(connection: sqlite3.Connection, credential_id: str) -> 
         raise build_revoked_credential_error()
 
 
-def _require_below_limit(connection: sqlite3.Connection, principal: str, max_unrevoked_keys: int | None) -> None:
+def _require_below_key_limit(connection: sqlite3.Connection, principal: str, max_unrevoked_keys: int | None) -> None:
     if max_unrevoked_keys is None:
         return
     if connection.execute(_COUNT_UNREVOKED, (principal,)).fetchone()[0] >= max_unrevoked_keys:

@@ -19,7 +19,7 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
-    find_number_of_orphans,
+    find_chain_number_of_orphans,
     find_sequence_after_misplaced_record,
     get_chain_number_or_zero,
     insert_records,
@@ -197,7 +197,7 @@ class SqliteChainStore:
             )
             return replace(page, scanned=page.scanned + skipped)
 
-        return await self._query_in_thread(select_matches)
+        return await self._read_until_cancelled(select_matches)
 
     async def find(self, chain: ChainKey, lookup_field: LookupField, values: Sequence[str]) -> Sequence[ChainRecord]:
         marks = ", ".join("?" * len(values))
@@ -239,10 +239,12 @@ class SqliteChainStore:
         return await self._read_in_thread(select_orphans)
 
     async def iterate_orphan_pages(self, genesis_hash: str) -> AsyncIterator[Sequence[ChainRecord]]:
-        number = await self._query_in_thread(lambda connection: find_number_of_orphans(connection, genesis_hash))
+        number = await self._read_until_cancelled(
+            lambda connection: find_chain_number_of_orphans(connection, genesis_hash)
+        )
         last, has_more = 0, number is not None
         while has_more:
-            page = await self._query_in_thread(_build_page_reader(number or 0, last))
+            page = await self._read_until_cancelled(_build_page_reader(number or 0, last))
             if page.records:
                 yield page.records
                 last = page.records[-1].sequence
@@ -270,7 +272,7 @@ class SqliteChainStore:
         with convert_sqlite_errors(CODE, _STORE_NAME):
             return await self._reading.read(wrap_to_tolerate_invalid_utf8(function))
 
-    async def _query_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_until_cancelled[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_sqlite_errors(CODE, _STORE_NAME):
             return await self._querying.read_until_cancelled(wrap_to_tolerate_invalid_utf8(function))
 

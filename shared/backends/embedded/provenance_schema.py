@@ -209,7 +209,7 @@ def get_chain_number_or_zero(connection: sqlite3.Connection, key: ChainKey) -> i
     return 0 if row is None else int(row[0])
 
 
-def find_number_of_orphans(connection: sqlite3.Connection, genesis_hash: str) -> int | None:
+def find_chain_number_of_orphans(connection: sqlite3.Connection, genesis_hash: str) -> int | None:
     """Return the chain number of a stored first record with this genesis hash; None if there is no such record.
 
     Orphans are records of a chain without a head row; their first record contains the genesis hash of the chain.

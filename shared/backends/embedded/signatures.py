@@ -57,7 +57,7 @@ class SqliteSignatureStore:
             return await self._database.read(lambda connection: _select_refused_attempts(connection, member_id))
 
     async def change_refused_attempts(self, member_id: str, change: Change[AttemptsJson]) -> AttemptsJson | None:
-        def change_row(connection: sqlite3.Connection) -> AttemptsJson | None:
+        def change_attempts_row(connection: sqlite3.Connection) -> AttemptsJson | None:
             before = _select_refused_attempts(connection, member_id)
             after = change(before)
             if after is None:
@@ -67,7 +67,7 @@ class SqliteSignatureStore:
             return after
 
         with _convert_sqlite_errors():
-            return await self._database.write(change_row)
+            return await self._database.write(change_attempts_row)
 
     async def list_attempts_with_unreported_lock_outs(self) -> Sequence[AttemptsJson]:
         sql = "SELECT content FROM signature_attempts WHERE has_pending"
@@ -79,7 +79,7 @@ class SqliteSignatureStore:
     async def change_sign_in_use(
         self, sign_in_name: str, change: Change[SignInUseJson], at: datetime
     ) -> SignInUseJson | None:
-        def change_row(connection: sqlite3.Connection) -> SignInUseJson | None:
+        def change_sign_in_row(connection: sqlite3.Connection) -> SignInUseJson | None:
             connection.execute(
                 "DELETE FROM signature_sign_ins WHERE changed_at < ?", (format_rfc3339(at - _RETENTION),)
             )
@@ -95,7 +95,7 @@ class SqliteSignatureStore:
             return after
 
         with _convert_sqlite_errors():
-            return await self._database.write(change_row)
+            return await self._database.write(change_sign_in_row)
 
 
 class SqliteSignatureIndex:

@@ -272,7 +272,7 @@ async def test_look_ups_do_not_wait_for_orphan_records(
     async def list_orphan_pages() -> list[object]:
         return [page async for page in audit_log.store.iterate_orphan_pages("0" * 64)]
 
-    monkeypatch.setattr(provenance, "find_number_of_orphans", search_until_released)
+    monkeypatch.setattr(provenance, "find_chain_number_of_orphans", search_until_released)
     search = asyncio.create_task(list_orphan_pages())
     await asyncio.to_thread(begun.wait)
     try:

@@ -127,7 +127,7 @@ class RuleState(BaseModel):
 
     @property
     def status(self) -> RuleStatus:
-        """State of the rule, derived from its errors and alerts."""
+        """Status of the rule, derived from its errors and alerts."""
         if self.error is not None:
             return RuleStatus.ERROR
         if self.firing:

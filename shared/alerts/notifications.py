@@ -85,7 +85,8 @@ class Notifications:
 
         Args:
             record: the rule's record, as it is stored.
-            outages: outages so far; no audit event is appended after an outage of the audit log. The method changes it.
+            outages: outages so far. After an outage of the audit log, no more audit events are appended. The method
+                records new outages of the audit log in this object.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the outbox or the store does not respond; the marks stay.

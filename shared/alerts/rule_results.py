@@ -212,7 +212,7 @@ class RuleStatusReport:
     """Report for callers about the newest evaluation of an alert rule.
 
     Attributes:
-        status: state of the rule.
+        status: status of the rule, such as ``firing``.
         error: reason why the newest evaluation failed; else None.
         evaluated_at: time of the newest evaluation; None before the first one.
         due_at: time of the next evaluation, in the past if the rule was just changed; None for a disabled rule.

@@ -245,6 +245,12 @@ def _select_rights_of_bound_key(requested: Sequence[AccessRight] | None) -> Sequ
 def _select_rights_or_none_for_all(
     caller: Principal, owner: TeamMember, requested: Sequence[AccessRight] | None
 ) -> frozenset[AccessRight] | None:
+    """Return the rights of a new key; None for all rights that its owner has now or gets later.
+
+    Raises:
+        WorkspaceError: FORBIDDEN if no rights are requested for a key of another member, and the caller lacks a right
+            of this member; INVALID naming ``rights`` if the caller or the owner lacks a requested right.
+    """
     if requested is None:
         if owner.id == caller.member_id:
             # The person who made the caller's key may know the new one as well, and must not get the rights that the

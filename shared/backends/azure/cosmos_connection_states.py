@@ -164,8 +164,8 @@ def _find_connections_that_do_not_fit(
     A full item gets no more connections, and no connection is ever removed. So each connection stays in one item.
 
     Args:
-        stored_by_connection: values of the item by connection.
-        connections: connections whose values change.
+        stored_by_connection: what the item stores for each of its connections, such as the status.
+        connections: connections for which something must be stored.
     """
     new = [each for each in dict.fromkeys(connections) if each not in stored_by_connection]
     return set(new[max(0, MAX_CONNECTIONS - len(stored_by_connection)) :])

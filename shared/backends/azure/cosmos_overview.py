@@ -230,7 +230,10 @@ class CosmosChainOverview:
         return _build_summary(chain, head, status_item)
 
     async def _read_items_of_next_chains(self, target: Target, after_scope: str | None, limit: int) -> _ChainItems:
-        """Read the items of up to ``limit`` chains after the scope ``after_scope``; None to begin with the first."""
+        """Read the items of the next ``limit`` chains, sorted by scope.
+
+        Begin after the scope ``after_scope``, or with the first chain if it is None.
+        """
         scopes: set[str] = set()
 
         def is_item_beyond_limit(item: Item) -> bool:

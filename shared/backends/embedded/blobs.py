@@ -188,7 +188,7 @@ def _iterate_blobs(folder: Path, folder_name: str, name_prefix: str) -> Iterator
 
 
 def _find_blob_of_entry(blob_name: str, entry: "os.DirEntry[str]") -> Blob | None:
-    """Return the blob of a folder's entry; None if the file was deleted since the folder was read."""
+    """Return size, time and ETag of the blob in a directory entry; None if the file was deleted meanwhile."""
     try:
         found = entry.stat()
     except FileNotFoundError:

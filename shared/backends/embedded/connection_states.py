@@ -131,6 +131,7 @@ def _add_to_message_counts(
 def _store_source_progress(
     database: sqlite3.Connection, arrivals: ArrivedMessages, highest_number: int | None, last_message_at: str
 ) -> None:
+    """Store the highest counted sequence number, and the latest message's time, of a connection in a hub partition."""
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",

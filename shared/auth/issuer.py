@@ -176,12 +176,12 @@ def _convert_scopes_to_rights(caller: Principal, scopes: Sequence[str]) -> froze
     missing = [right for right in sorted(set(scopes)) if right not in caller.rights]
     if missing:
         raise build_invalid_fields_error(
-            FieldError("scopes", _describe_missing_right(right, known)) for right in missing
+            FieldError("scopes", _describe_rejected_right(right, known)) for right in missing
         )
     return frozenset(AccessRight(right) for right in scopes)
 
 
-def _describe_missing_right(right: str, known: frozenset[str]) -> str:
+def _describe_rejected_right(right: str, known: frozenset[str]) -> str:
     return (
         f"{right} is not among the caller's access rights"
         if right in known

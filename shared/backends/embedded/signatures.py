@@ -105,12 +105,12 @@ class SqliteSignatureIndex:
         self._database = database
 
     async def read_index_end_time(self) -> str:
-        def select_time(connection: sqlite3.Connection) -> str:
+        def select_end_time(connection: sqlite3.Connection) -> str:
             row = connection.execute("SELECT time FROM listed_until").fetchone()
             return "" if row is None else str(row[0])
 
         with _convert_sqlite_errors():
-            return await self._database.read(select_time)
+            return await self._database.read(select_end_time)
 
     async def save_time_indexed_until(self, time: str) -> None:
         sql = "INSERT INTO listed_until VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET time = max(time, excluded.time)"
@@ -130,21 +130,21 @@ class SqliteSignatureIndex:
             "SET sequence = excluded.sequence, hash = excluded.hash WHERE excluded.sequence > sequence"
         )
 
-        def insert_rows(connection: sqlite3.Connection) -> None:
+        def insert_signatures(connection: sqlite3.Connection) -> None:
             connection.executemany("INSERT OR REPLACE INTO listed_signatures VALUES (?, ?, ?, ?, ?)", rows)
             connection.execute(sql, (*chain, *progress))
 
         with _convert_sqlite_errors():
-            await self._database.write(insert_rows)
+            await self._database.write(insert_signatures)
 
     async def remove_signatures(self, chain: ChainKey, progress: IndexProgress) -> None:
-        def delete_rows(connection: sqlite3.Connection) -> None:
+        def delete_signatures(connection: sqlite3.Connection) -> None:
             if _select_progress(connection, chain) == progress:
                 connection.execute("DELETE FROM listed_signatures WHERE target = ? AND scope = ?", chain)
                 connection.execute("DELETE FROM listed_chains WHERE target = ? AND scope = ?", chain)
 
         with _convert_sqlite_errors():
-            await self._database.write(delete_rows)
+            await self._database.write(delete_signatures)
 
     async def list_signatures(
         self, signature_filter: SignatureFilter, after_place: str, limit: int
@@ -162,12 +162,12 @@ class SqliteSignatureIndex:
         where = " AND ".join(conditions)
         sql = f"SELECT place, user_id, content FROM listed_signatures WHERE {where} ORDER BY place DESC LIMIT ?"  # noqa: S608  our own names
 
-        def select_rows(connection: sqlite3.Connection) -> list[IndexedSignature]:
+        def select_signatures(connection: sqlite3.Connection) -> list[IndexedSignature]:
             rows = connection.execute(sql, (*values, limit))
             return [IndexedSignature(place, user_id, json.loads(content)) for place, user_id, content in rows]
 
         with _convert_sqlite_errors():
-            return await self._database.read(select_rows)
+            return await self._database.read(select_signatures)
 
 
 def _select_progress(connection: sqlite3.Connection, chain: ChainKey) -> IndexProgress:

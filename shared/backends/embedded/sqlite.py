@@ -235,9 +235,9 @@ class _ThreadConnection:
             self._timeout_ms = timeout_ms
 
     async def close(self) -> None:
-        await self._runtime.run_in_thread(self._shut_down)
+        await self._runtime.run_in_thread(self._stop_thread_and_close_connection)
 
-    def _shut_down(self) -> None:
+    def _stop_thread_and_close_connection(self) -> None:
         # The function of a cancelled caller may still be opening the file.
         self._executor.shutdown(wait=True)
         connection, self._connection = self._connection, None

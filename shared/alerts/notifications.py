@@ -143,7 +143,7 @@ class Notifications:
 
 
 class _ClearedAlerts(NamedTuple):
-    """Alerts of a rule after the marks of their published events were removed.
+    """Alerts of a rule after the marks (unpublished events) of their published events were removed.
 
     Attributes:
         changed_alerts: alerts whose marks changed.
@@ -155,11 +155,12 @@ class _ClearedAlerts(NamedTuple):
 
 
 def _clear_marks_of_published_events(alerts: Sequence[Alert], unaudited_alert_ids: AbstractSet[str]) -> _ClearedAlerts:
-    """Remove the marks of published events from alerts.
+    """Remove the marks (unpublished events) of alerts after their events were published.
 
     Args:
         alerts: stored alerts of a rule.
-        unaudited_alert_ids: ids of the alerts whose acknowledgement is not audited yet.
+        unaudited_alert_ids: ids of the alerts whose acknowledgement has no audit event yet; the marks of these
+            acknowledgements stay.
     """
     cleared = [
         alert.copy_without_marks(*(_TYPES if alert.id in unaudited_alert_ids else Mark)) if alert.marks else alert
@@ -188,7 +189,7 @@ def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
 
 
 def _build_webhook_event_data(alert: Alert, mark: Mark) -> dict[str, Any]:
-    """Build the property ``data`` of the webhook event for a mark of an alert."""
+    """Build the property ``data`` of a webhook event; ``mark`` is the event about the alert, such as ``firing``."""
     return {
         "alertId": alert.id,
         "rule": alert.rule,

@@ -66,8 +66,8 @@ class RuleEvaluator:
         """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the states of the rules.
 
         If another process changes the stored record of a rule during the call, the result does not contain the rule. If
-        the webhook outbox or the audit log does not respond, the call waits for it only once. Events that are then not
-        published stay in the rules' states as marks.
+        the webhook outbox or the audit log does not respond, the call waits for it only once. The states of rules
+        with events that are not published have ``has_marks`` set.
 
         Args:
             rule_lookups: lookups (ids in URLs) of rules that read the same data.
@@ -212,7 +212,7 @@ class RuleEvaluator:
         return state if settled is None else settled.state
 
     async def _try_to_publish_events_and_update_record(self, record: RuleRecord, outages: Outages) -> RuleRecord | None:
-        """Publish the unpublished events about a rule's alerts; return the record without the marks of these events.
+        """Publish the unpublished events about a rule's alerts; return the record without their marks.
 
         Return None if another process has changed the record. After a failure, return the record with its marks; the
         scheduler publishes the events later. After an outage nothing is published, so that the rules do not wait.
@@ -231,7 +231,8 @@ class RuleEvaluator:
 def _has_resolved_error_alert(record: RuleRecord) -> bool:
     """Return whether a rule's error alert is resolved, but still stored because its end is not published yet.
 
-    A new failure must wait until then, because a rule can have only one error alert.
+    The error alert notifies about failed evaluations. A rule can have only one, so the rule is not evaluated before the
+    end is published.
     """
     error_alert = record.state.error_alert if record.state else None
     return error_alert is not None and not error_alert.is_active

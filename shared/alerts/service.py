@@ -131,7 +131,8 @@ class Alerts:
     async def acknowledge(self, alert_id: str, user_id: str, comment: str | None) -> Alert:
         """Record that a person has seen an alert; do nothing if the alert is already acknowledged.
 
-        The acknowledgement is stored together with a mark; the mark ensures that its audit event is appended.
+        The acknowledgement is stored together with a mark (unpublished event). If this call cannot append the audit
+        event, the scheduler therefore appends it later.
 
         Args:
             alert_id: id of the alert.

@@ -81,7 +81,8 @@ class CredentialRevoker:
     async def complete_pending_revocations(self) -> None:
         """Complete the revocations whose event is still pending, oldest first, and append their events.
 
-        An event that the chain rejects stays pending. A revocation that cannot be completed does not block the others.
+        An event that the audit chain rejects stays pending. A revocation that cannot be completed does not block the
+        remaining ones.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the first such error, after each revocation was tried.

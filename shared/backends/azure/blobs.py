@@ -295,7 +295,8 @@ async def _call_and_convert_azure_errors[T](request: Callable[[], Awaitable[T]])
 async def _read_blob_and_convert_azure_errors[T](read: Callable[[], Awaitable[T]]) -> T:
     """Read a blob without a condition on its ETag; convert the errors of the SDK.
 
-    If the blob is replaced between two requests of the SDK, raise UNAVAILABLE, because the caller can read it again.
+    Raises:
+        WorkspaceError: UNAVAILABLE also if the blob is replaced between two requests of the SDK; the caller can retry.
     """
     try:
         return await _call_and_convert_azure_errors(read)

@@ -115,7 +115,7 @@ def _continue_alert(
     refreshes_value: bool,
     restarts_hold_duration: bool,
 ) -> Alert:
-    """Return the alert of a group that still meets the condition; a pending alert fires after the hold duration."""
+    """Return the updated alert of a group that still meets the condition; pending alerts fire after their hold time."""
     if alert.state is AlertState.PENDING:
         # Without the cap, the alert would not fire until the clocks reach the stored time again.
         started_at = at if restarts_hold_duration else cap_stored_time(alert.started_at, at)

@@ -299,7 +299,9 @@ class BundleRunner:
         return sum(entry["records"] for entry in entries), broken
 
     async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest, key: VerifierKey) -> None:
-        """Write the public keys of the bundle; ``key`` is the signing key from before the first chain was read.
+        """Write the public keys that verify the checkpoints and the receipts of the bundle.
+
+        ``key`` is the public key of the checkpoint signer, as it was before the first chain was read.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``CHECKPOINTS_UNAVAILABLE`` if the signing key was replaced since.

@@ -131,7 +131,9 @@ class TokenCodec:
         return claims
 
     async def is_key_published(self, key_id: str) -> bool:
-        """Return whether the public keys, which are at most :data:`FRESH_SECONDS` old, still contain this key id.
+        """Return whether the published public keys still contain the key with this id (``kid``).
+
+        The public keys are fetched again if they are older than :data:`FRESH_SECONDS`.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE`` if there are no public keys.

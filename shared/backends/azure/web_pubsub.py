@@ -194,7 +194,10 @@ class WebPubSub:
     def _create_credential_and_key_policy(
         self,
     ) -> "tuple[AzureKeyCredential | DefaultAzureCredential, SansIOHTTPPolicy[Any, Any] | None]":
-        """Return the credential of the SDK's client, and the policy that signs requests; None without an access key."""
+        """Return the credential of the SDK's client, and the policy that signs requests.
+
+        Without an access key, the policy is None, and the credential is that of the app's identity.
+        """
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _MODULES
 
         if self._access_key:

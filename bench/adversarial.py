@@ -56,7 +56,7 @@ def build_attacks() -> tuple[Attack, ...]:
 
 
 def build_hostile_kql_by_attack_name() -> Mapping[str, str]:
-    """Return KQL texts of the maximum length for which the lexer needs much time, by name of the attack."""
+    """Return, by attack name, KQL texts of the maximum length that take the lexer a long time."""
     units = {
         "open-strings": '"\\',
         "open-single-strings": "'\\",
@@ -142,7 +142,7 @@ def build_large_body_attacks() -> list[Attack]:
 
 
 def _build_list_attacks() -> list[Attack]:
-    """Build invalid requests with lists of the maximum length, of which only the last item repeats another one."""
+    """Build invalid requests with lists of the maximum length; the last item of each list is a duplicate."""
     scopes = [{"target": "DomainEvents", "scopeKey": f"line-{number}"} for number in range(999)]
     columns = [f"c{number}" for number in range(9_900)]
     mapping = {"timestamp": "at", "columns": [*columns, columns[-1]]}

@@ -1,4 +1,4 @@
-"""Benchmark: time to list the saved KQL queries, which must grow only in proportion to their number."""
+"""Benchmark: time to list saved KQL queries; the time must grow only in proportion to the number of queries."""
 
 import statistics
 import time

@@ -230,7 +230,10 @@ async def _verify_chain(database_path: Path) -> None:
 
 
 async def _read_and_hash_records(database_path: Path, columns_sql: str = READ_BY_VERIFY) -> None:
-    """Read, parse and hash all records of a chain, which is the least that a verification must do."""
+    """Read, parse and hash all records of a chain, which is the least that a verification must do.
+
+    ``columns_sql`` lists the columns to read; by default, those that the verification needs.
+    """
     connection = sqlite3.connect(database_path)
     sql = f"SELECT {columns_sql} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):
@@ -241,14 +244,17 @@ async def _read_and_hash_records(database_path: Path, columns_sql: str = READ_BY
 
 
 async def _read_packed_rows_and_hash(database_path: Path) -> None:
+    """Read and hash all records of a chain; SQLite returns the filter columns packed into one text per record."""
     await _read_and_hash_records(database_path, ROW_COLUMNS)
 
 
 async def _read_content_and_hash(database_path: Path) -> None:
+    """Read and hash all records of a chain; read only their content and stored hash, no other columns."""
     await _read_and_hash_records(database_path, "1, canonical, hash")
 
 
 async def _measure_median_newest_query_seconds(database_path: Path) -> float:
+    """Return the median seconds of a query for the newest 100 records of a chain."""
     store = SqliteChainStore(database_path)
     spent = []
     for _ in range(9):

@@ -37,7 +37,13 @@ def measure_cold_start() -> Iterator[Figure]:
 
 
 def _measure_import_and_first_reply_seconds(url_path: str, environment: Mapping[str, str]) -> dict[str, float]:
-    """Request a path of the app in a new process; return the seconds until its import and its first reply, by name."""
+    """Import the app in a new process, and request a path; return the seconds until the import and the reply, by name.
+
+    The result also contains the HTTP status of the reply.
+
+    Raises:
+        RuntimeError: the status of the reply is not 200.
+    """
     command = [sys.executable, "-m", "bench.first_reply", url_path]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)

@@ -1,4 +1,7 @@
-"""Benchmark: time of one page of connections, compared with a trivial request plus the conversion to JSON."""
+"""Benchmark: response time for a page of 1,000 data connections.
+
+The baseline is the response time of a trivial request plus the time to convert the page to JSON.
+"""
 
 import http.client
 import statistics
@@ -22,7 +25,10 @@ _TRIVIAL: Final = "/workspace/api/keys/whoami"
 
 
 def measure_connection_list() -> Iterator[Figure]:
-    """Compare the median time of a page of connections with that of a trivial request plus the conversion to JSON."""
+    """Compare the median response time for a page of data connections with the sum of two other median times.
+
+    These are the response time of a trivial request, and the time to convert the page to JSON.
+    """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
         write_workspace_document(document, connection_count=CONNECTIONS, query_count=0)

@@ -121,7 +121,7 @@ def _measure_pages_with_lighthouse(running: RunningService) -> Iterator[Figure]:
 
 
 def _list_page_url_paths() -> list[str]:
-    """Return the URL paths of all pages in the console's route table, and those of ``VIEWS``."""
+    """Return the URL paths of all pages in the console's route table, and of the tabs and forms in ``VIEWS``."""
     entries = PAGES.read_text(encoding="utf-8").split('path: "')[1:]
     paths = [entry.split('"')[0] for entry in entries]
     return [f"consent?{_CONSENT}" if path == "consent" else path for path in paths] + list(VIEWS)

@@ -37,7 +37,12 @@ async def _get_workspace_id() -> str:
 
 
 class _RecordsPerSecond(NamedTuple):
-    """Records per second of the audit log, which appends in groups, and of single appends by number of callers."""
+    """Append rates in records per second.
+
+    Attributes:
+        group_commit: rate of the audit log, which appends records in groups.
+        single_appends: rate of callers that append one record at a time, by number of concurrent callers.
+    """
 
     group_commit: float
     single_appends: dict[int, float]

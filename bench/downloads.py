@@ -153,6 +153,7 @@ class LoadMonitor:
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 
     def _poll_until_end(self) -> None:
+        """Until the ``with`` block ends, call ``/healthz`` repeatedly and record its times and the peak memory."""
         while not self._ends.wait(PROBE_SECONDS):
             started = time.perf_counter()
             with urllib.request.urlopen(f"{self._running.url}/healthz", timeout=60) as reply:  # noqa: S310  our own

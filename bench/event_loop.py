@@ -40,6 +40,7 @@ class HealthzProbe:
         return max(spans, default=0.0) * 1000
 
     def _read_calls_until(self, until: float) -> None:
+        """Read lines from the process, and add each call to ``replies``, until a call started after ``until``."""
         assert self.process.stdout is not None  # noqa: S101  it is a pipe
         while not self.replies or self.replies[-1][0] <= until:
             begun, seconds = self.process.stdout.readline().split()
@@ -48,7 +49,7 @@ class HealthzProbe:
 
 @contextmanager
 def run_healthz_probe(url: str) -> Iterator[HealthzProbe]:
-    """Context manager: run a process that calls ``/healthz`` repeatedly during the ``with`` block; yield its probe."""
+    """Context manager: run a process that calls ``/healthz`` repeatedly; yield the `HealthzProbe` of the process."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

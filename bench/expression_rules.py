@@ -27,7 +27,10 @@ type RegexItems = Sequence[RegexItem]
 
 
 def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
-    """Return one sentence for each rule that a regular expression breaks; an empty list if it takes linear time."""
+    """Return one sentence for each form found in a regular expression that can take more than linear time.
+
+    The list is empty if the expression contains no such form.
+    """
     tree = expression.to_parse_tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found = list(rules.describe_ambiguous_repetitions(_flatten_groups(tree)))
@@ -37,11 +40,13 @@ def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
 
 
 class _Following(NamedTuple):
-    """Result of a search in the items after a repetition; both attributes are False if neither item was found.
+    """Search result: whether another repetition of the same characters, or a barrier, follows a repetition.
+
+    At most one attribute is True: the one for the item that follows first.
 
     Attributes:
-        has_repetition: True if the first found item is a repetition of the same characters.
-        has_barrier: True if the first found item is a barrier, which cannot match these characters.
+        has_repetition: True if another repetition of the same characters follows first.
+        has_barrier: True if a barrier follows first: an item that cannot match these characters.
     """
 
     has_repetition: bool
@@ -115,6 +120,7 @@ class _RuleChecker:
         return self._match_sample_characters(item)
 
     def _match_sample_characters(self, item: RegexItem) -> frozenset[str]:
+        """Compile one item of an expression; return the characters of a fixed sample that the item matches."""
         state = _parser.State()
         state.flags = self._flags
         state.str = b"" if self._is_bytes else ""
@@ -175,7 +181,7 @@ class _RuleChecker:
         return found
 
     def _find_adjacent_repetition_or_barrier(self, run_characters: frozenset[str], items: RegexItems) -> _Following:
-        """Find the next item that is a repetition of characters in ``run_characters``, or a barrier for them."""
+        """Find the first of these items that repeats ``run_characters`` or is a barrier, which cannot match them."""
         for item in items:
             if _is_unbounded_repetition(item) and self._find_first_characters([item]) & run_characters:
                 return _Following(has_repetition=True, has_barrier=False)
@@ -209,7 +215,11 @@ def _iterate_alternatives(items: RegexItems) -> Iterator[RegexItems]:
 
 
 def _list_subpatterns(item: RegexItem) -> list[RegexItems]:
-    """Return the sequences of items inside an item: one for each alternative of a branch, else at most one."""
+    """Return the sequences of items that an item of a regular expression contains.
+
+    A branch such as ``a|b`` contains one sequence for each alternative; a repetition, lookaround or atomic group
+    contains one sequence; any other item contains none.
+    """
     operation, value = item
     if operation in _REPEATS:
         return [_flatten_groups(value[2])]
@@ -252,10 +262,11 @@ class SlowTextParts(NamedTuple):
 
 
 def build_slow_text_parts(expression: Expression) -> list[SlowTextParts]:
-    """Return parts from which the slowest texts for an expression are built.
+    """Return pairs of text parts, from which a caller builds the texts on which an expression is slowest.
 
-    The repeated part matches the whole expression, or one repetition in it, with or without the items before the
-    repetition. The beginning is empty, or matches the items before the repetition.
+    Such a text is the beginning, followed by many copies of the repeated part. The repeated part matches the whole
+    expression, or one repetition in it, with or without the items before the repetition. The beginning is empty, or
+    matches the items before the repetition.
     """
     tree = expression.to_parse_tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))

@@ -1,4 +1,4 @@
-"""Benchmark: time of each regular expression of the source code on its slowest texts, of 64 KiB and of 128 KiB."""
+"""Benchmark: time that each regular expression of the source code needs for its slowest texts of 64 and 128 KiB."""
 
 import re
 import time
@@ -79,7 +79,10 @@ def _measure_time_growth_factor(find_matches: _FindMatches, build_text: Callable
 
 
 def _measure_longest_step_seconds(find_matches: _FindMatches, text: Any) -> float:
-    """Return the longest CPU time between two matches, in which other threads wait; the shortest of several runs."""
+    """Return the longest CPU time in seconds between two matches, during which other threads wait.
+
+    The text is searched several times; the run with the smallest result counts.
+    """
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
@@ -91,7 +94,13 @@ def _measure_longest_step_seconds(find_matches: _FindMatches, text: Any) -> floa
 
 
 class _SlowSearch(NamedTuple):
-    """Search with a name, and a function that builds a text of a given length on which the search is slow."""
+    """Search whose time is measured.
+
+    Attributes:
+        name: name of the search, such as the file and line of a regular expression.
+        find_matches: function that yields the matches in a text.
+        build_text: function that builds a text of a given length on which the search is slow.
+    """
 
     name: str
     find_matches: _FindMatches
@@ -121,6 +130,7 @@ def _iterate_searches_of_expression(expression: Expression) -> Iterator[_SlowSea
 
 
 def _iterate_whole_match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
+    """Match the whole text once and yield the result, so that callers can treat the match like a search."""
     yield pattern.fullmatch(text)
 
 

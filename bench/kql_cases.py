@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Query of the KQL benchmark in KQL and in SQL; both return the same number of rows.
+    """Query of the KQL benchmark, in KQL and in SQL.
 
     Attributes:
         name: unique name of the query in snake_case.

@@ -64,7 +64,10 @@ class _Stores:
 
 
 def measure_message_cost() -> Iterator[Figure]:
-    """Measure the processor time of each step from acceptance to live stream; yield the medians of several rounds."""
+    """Measure the processor time of each step that handles a telemetry message; yield the medians of several rounds.
+
+    The steps are acceptance over HTTP, ingestion, archive and live stream.
+    """
     rounds, readings = [], []
     for _ in range(ROUNDS):
         rounds.append(asyncio.run(_measure_microseconds_per_message_by_step()))

@@ -1,4 +1,7 @@
-"""Benchmark of saved KQL queries: time that the service adds to the engine's time, and rows per second by format."""
+"""Benchmark of saved KQL queries: time that the service adds to the query engine's time, and rows per second.
+
+The rows per second are measured for JSON and for Arrow replies.
+"""
 
 import json
 import statistics
@@ -22,10 +25,10 @@ MANY_REQUESTS = 20
 
 
 def measure_warm_query() -> Iterator[Figure]:
-    """Measure the time that the service adds to the engine's time, and the rows per second of JSON and Arrow replies.
+    """Measure the time that the service adds to the query engine's time, and the rows per second by reply format.
 
-    Requests are sent one after the other. Each reply states the engine's time, which is subtracted from the response
-    time.
+    Requests are sent one after the other. Each reply states the engine's time for the query; the time that the service
+    adds is the response time without the engine's time. The formats are JSON and Arrow.
     """
     with run_service() as running:
         bodies = [json.dumps(batch).encode() for batch in build_messages(STORED, 500)]
@@ -48,9 +51,9 @@ def measure_warm_query() -> Iterator[Figure]:
 
 
 def _measure_rows_per_second_by_format(running: RunningService, lookup: str) -> dict[str, float]:
-    """Return, by reply format, the rows per second that a client reads into a data frame with equal column types.
+    """Request the results of a saved query as JSON and as Arrow alternately; return the rows per second by format.
 
-    Requests alternate between the formats.
+    The measured time includes the conversion of the reply to a data frame; both formats give the same column types.
     """
     times: dict[str, list[float]] = {name: [] for name in _READERS}
     for _ in range(MANY_REQUESTS):
@@ -90,7 +93,7 @@ def _fetch_large_result_body(running: RunningService, lookup: str, row_format: s
 
 
 class _Milliseconds(NamedTuple):
-    """Milliseconds of a request that runs a warm query, and those of the query in the engine."""
+    """Response time of a request that runs a saved query, and time of the query in the engine, in milliseconds."""
 
     request: float
     engine: float

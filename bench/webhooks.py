@@ -96,7 +96,10 @@ async def _run_webhook_endpoint() -> AsyncIterator[Arrivals]:
 
 
 def measure_webhooks() -> Iterator[Figure]:
-    """Measure the event rate when many alerts fire at once, and the delays of single alerts, evaluated every 15 s."""
+    """Measure the rate of webhook events when many alerts fire at once, and the delay of single alerts.
+
+    The rules of the single alerts are evaluated every 15 seconds.
+    """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
         document.write_text(json.dumps(_DOCUMENT), encoding="utf-8")

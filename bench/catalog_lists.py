@@ -19,12 +19,12 @@ _PATIENCE_SECONDS: Final = 600.0
 
 def measure_catalog_lists() -> Iterator[Figure]:
     """Compare the median time per listed query in a large workspace with that in a small workspace."""
-    small, large = (_measure_seconds_per_query(queries) for queries in (SMALL, LARGE))
+    small, large = (_measure_seconds_per_listed_query(queries) for queries in (SMALL, LARGE))
     detail = {"smallMicroseconds": round(small * 1e6, 2), "largeMicroseconds": round(large * 1e6, 2)}
     yield Figure("query_list_growth", large / small, "ratio", at_most=1.5, detail={**detail, "queries": LARGE})
 
 
-def _measure_seconds_per_query(query_count: int) -> float:
+def _measure_seconds_per_listed_query(query_count: int) -> float:
     """Return the median seconds per query to list all ``query_count`` queries of a new workspace."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"

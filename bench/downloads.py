@@ -136,7 +136,7 @@ class LoadMonitor:
     def __init__(self, running: RunningService) -> None:
         self._running = running
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._poll_until_end)
+        self._thread = threading.Thread(target=self._poll_healthz_until_end)
         self._spent: list[float] = []
         self.peak_mb = 0.0
 
@@ -152,7 +152,7 @@ class LoadMonitor:
         """99th percentile of the measured response times of ``/healthz`` in milliseconds."""
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 
-    def _poll_until_end(self) -> None:
+    def _poll_healthz_until_end(self) -> None:
         """Until the ``with`` block ends, call ``/healthz`` repeatedly and record its times and the peak memory."""
         while not self._ends.wait(PROBE_SECONDS):
             started = time.perf_counter()

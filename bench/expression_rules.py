@@ -39,7 +39,7 @@ def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-class _Following(NamedTuple):
+class _FollowingItem(NamedTuple):
     """Search result: whether another repetition of the same characters, or a barrier, follows a repetition.
 
     At most one attribute is True: the one for the item that follows first.
@@ -117,9 +117,9 @@ class _RuleChecker:
             return frozenset().union(*map(self.find_accepted_characters, parts))
         if item[0] in (_constants.AT, _constants.GROUPREF):
             return frozenset()
-        return self._match_sample_characters(item)
+        return self._find_matching_sample_characters(item)
 
-    def _match_sample_characters(self, item: RegexItem) -> frozenset[str]:
+    def _find_matching_sample_characters(self, item: RegexItem) -> frozenset[str]:
         """Compile one item of an expression; return the characters of a fixed sample that the item matches."""
         state = _parser.State()
         state.flags = self._flags
@@ -180,17 +180,17 @@ class _RuleChecker:
                 break
         return found
 
-    def _find_adjacent_repetition_or_barrier(self, run_characters: frozenset[str], items: RegexItems) -> _Following:
+    def _find_adjacent_repetition_or_barrier(self, run_characters: frozenset[str], items: RegexItems) -> _FollowingItem:
         """Find the first of these items that repeats ``run_characters`` or is a barrier, which cannot match them."""
         for item in items:
             if _is_unbounded_repetition(item) and self._find_first_characters([item]) & run_characters:
-                return _Following(has_repetition=True, has_barrier=False)
+                return _FollowingItem(has_repetition=True, has_barrier=False)
             ways = [self._find_adjacent_repetition_or_barrier(run_characters, part) for part in _list_subpatterns(item)]
             if any(way.has_repetition for way in ways):
-                return _Following(has_repetition=True, has_barrier=False)
+                return _FollowingItem(has_repetition=True, has_barrier=False)
             if self._has_no_match_inside_run(item, run_characters):
-                return _Following(has_repetition=False, has_barrier=True)
-        return _Following(has_repetition=False, has_barrier=False)
+                return _FollowingItem(has_repetition=False, has_barrier=True)
+        return _FollowingItem(has_repetition=False, has_barrier=False)
 
 
 def _flatten_groups(items: Any) -> RegexItems:

@@ -120,7 +120,9 @@ def _iterate_searches_with_slow_texts() -> Iterator[_SlowSearch]:
 
 def _iterate_searches_of_expression(expression: Expression) -> Iterator[_SlowSearch]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
-    find_matches: _FindMatches = partial(_iterate_whole_match, pattern) if expression.is_anchored else pattern.finditer
+    find_matches: _FindMatches = (
+        partial(_yield_result_of_full_match, pattern) if expression.is_anchored else pattern.finditer
+    )
     for begin, unit in build_slow_text_parts(expression):
         yield _SlowSearch(
             expression.place,
@@ -129,7 +131,7 @@ def _iterate_searches_of_expression(expression: Expression) -> Iterator[_SlowSea
         )
 
 
-def _iterate_whole_match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
+def _yield_result_of_full_match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
     """Match the whole text once and yield the result, so that callers can treat the match like a search."""
     yield pattern.fullmatch(text)
 

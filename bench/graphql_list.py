@@ -109,14 +109,14 @@ def _set_graphql_limits(max_page_size: int, max_weighed_page_size: int, max_cost
     )
 
 
-class _Seconds(NamedTuple):
+class _ServiceAndAriadneSeconds(NamedTuple):
     """Seconds of each request to the service, and of each request to Ariadne."""
 
     service: list[float]
     ariadne: list[float]
 
 
-async def _measure_seconds_of_service_and_ariadne() -> _Seconds:
+async def _measure_seconds_of_service_and_ariadne() -> _ServiceAndAriadneSeconds:
     reads = CountingStores(build_catalog())
     service = build_graphql_service(reads)
     body = json.dumps({"query": QUERY}).encode()
@@ -130,7 +130,7 @@ async def _measure_seconds_of_service_and_ariadne() -> _Seconds:
     stock = await _build_ariadne_call(service, body)
     if json.loads(await fetch_service_reply()) != json.loads(await stock()):
         raise RuntimeError("the service and Ariadne return different replies")
-    times = _Seconds([], [])
+    times = _ServiceAndAriadneSeconds([], [])
     for _ in range(ROUNDS):
         for taken, call in zip(times, (fetch_service_reply, stock), strict=True):
             started = time.perf_counter()

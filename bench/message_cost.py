@@ -38,7 +38,7 @@ _ENQUEUED = "2026-01-05T08:00:00.123Z"
 _INSTANT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-class _Stores:
+class _StoreStubs:
     """Substitute for hub, state store, blob store and message service; it stores only the last sent messages."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ def _get_minimum_and_maximum(values: Sequence[float]) -> dict[str, float]:
 
 async def _measure_microseconds_per_message_by_step() -> dict[str, float]:
     """Run every processing step once on a batch; return each step's processor time per message in microseconds."""
-    stores = _Stores()
+    stores = _StoreStubs()
     catalog = _build_catalog()
 
     async def get_catalog() -> Catalog:

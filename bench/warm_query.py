@@ -92,17 +92,17 @@ def _fetch_large_result_body(running: RunningService, lookup: str, row_format: s
         return bytes(reply.read())
 
 
-class _Milliseconds(NamedTuple):
+class _RequestAndEngineMilliseconds(NamedTuple):
     """Response time of a request that runs a saved query, and time of the query in the engine, in milliseconds."""
 
     request: float
     engine: float
 
 
-def _measure_request_and_engine_milliseconds(running: RunningService) -> _Milliseconds:
+def _measure_request_and_engine_milliseconds(running: RunningService) -> _RequestAndEngineMilliseconds:
     started = time.perf_counter()
     reply = call_service(running, f"/oi-api/warm-queries/newest?limit={ROWS}")
     elapsed = (time.perf_counter() - started) * 1000
     if reply["rowCount"] != ROWS:
         raise RuntimeError(f"the query returned {reply['rowCount']} rows instead of {ROWS}")
-    return _Milliseconds(elapsed, float(str(reply["executionTimeMs"])))
+    return _RequestAndEngineMilliseconds(elapsed, float(str(reply["executionTimeMs"])))

@@ -45,7 +45,7 @@ _DOCUMENT: Final[dict[str, Any]] = {
 }
 
 
-class Arrivals:
+class WebhookRecorder:
     """Endpoint of a local HTTP server for webhooks, which records when each event arrives.
 
     Attributes:
@@ -79,8 +79,8 @@ class Arrivals:
 
 
 @asynccontextmanager
-async def _run_webhook_endpoint() -> AsyncIterator[Arrivals]:
-    arrivals = Arrivals()
+async def _run_webhook_endpoint() -> AsyncIterator[WebhookRecorder]:
+    arrivals = WebhookRecorder()
     app = web.Application()
     app.router.add_post("/", arrivals.record_arrival)
     runner = web.AppRunner(app, access_log=None)
@@ -128,7 +128,7 @@ async def _measure_event_rate_and_delays(running: RunningService) -> _RateAndDel
         return _RateAndDelays(rate, await _measure_event_delay_seconds(session, arrivals))
 
 
-async def _measure_events_per_second(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
+async def _measure_events_per_second(session: aiohttp.ClientSession, arrivals: WebhookRecorder) -> float:
     """Let one evaluation of a rule fire alerts for 3,000 devices at once; return the webhook events per second."""
     await _send_level_messages(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
     await _wait_for_rows(session, "many", EVENTS)
@@ -137,7 +137,7 @@ async def _measure_events_per_second(session: aiohttp.ClientSession, arrivals: A
     return (EVENTS - 1) / (times[EVENTS - 1] - times[0])
 
 
-async def _measure_event_delay_seconds(session: aiohttp.ClientSession, arrivals: Arrivals) -> list[float]:
+async def _measure_event_delay_seconds(session: aiohttp.ClientSession, arrivals: WebhookRecorder) -> list[float]:
     """Return the delay in seconds from each message above the alert limit to the webhook event of each rule.
 
     Rules with different time ranges are due at different times, so that messages arrive at different moments of the

@@ -298,7 +298,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
 
 
 def build_failed_batch_reply(request: CosmosRequest, error: CosmosError) -> CosmosReply:
-    """Build the reply to a batch without any effect, because its first operation failed with an error."""
+    """Build the reply to a batch whose first operation failed with ``error``; the batch has changed nothing."""
     count = len(request.json_body) if isinstance(request.json_body, list) else 1
     return CosmosReply(207, build_failed_batch_results(max(count, 1), 0, error), {"x-ms-request-charge": "1.0"})
 

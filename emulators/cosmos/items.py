@@ -323,7 +323,11 @@ def _parse_array_index(array: list[Any], index_text: str) -> int:
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    """Set the value at a path; if this is an array element, replace it, or insert the value before it (``insert``)."""
+    """Set the value of the property or array element at a path.
+
+    With ``insert``, an array element at the path is not replaced: the value is inserted before it. The value is
+    appended if the path ends with ``-`` or with the index after the last element.
+    """
     parent, name = _require_patch_target(document, path)
     if isinstance(parent, dict):
         parent[name] = value

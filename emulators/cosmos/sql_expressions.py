@@ -80,7 +80,7 @@ type DocumentPath = tuple[str | int, ...]
 
 
 class NamedExpression(NamedTuple):
-    """Expression whose value becomes a property with this name."""
+    """Name of a property in a JSON object, and the expression that computes the value of the property."""
 
     name: str
     expression: SqlExpression

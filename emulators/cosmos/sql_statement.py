@@ -135,7 +135,13 @@ class SqlStatement:
         )
 
     def _render_payload_expression(self) -> str:
-        """Return the expression after SELECT; the query for a partition returns its value as property `payload`."""
+        """Return the expression that the statement selects, such as `c` for `SELECT * FROM c`.
+
+        The query for a partition returns the expression's value as property `payload`.
+
+        Raises:
+            CosmosError: the statement selects a list of fields.
+        """
         if self.select_text == "*":
             return self.alias
         if self.is_value:

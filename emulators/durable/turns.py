@@ -35,7 +35,7 @@ _SCHEMA_2, _SCHEMA_3 = 1, 2
 class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
     """An orchestrator function raised an exception.
 
-    The message is that of the worker library; it contains the state of the function.
+    The message is the text of the worker library. At the end, it can contain the state of the orchestrator as JSON.
     """
 
 
@@ -148,7 +148,11 @@ class _TurnRunner:
             self._apply_message_to_progress(message)
 
     def _apply_message_to_progress(self, message: OrchestrationMessage) -> None:
-        """Update the progress after a delivered message: end a wait, start a retry, or start the timer of a retry."""
+        """Update the progress of the orchestration after a delivered message.
+
+        An external event ends a wait. A timer can start the retry of a failed call. The failure of a call that has a
+        retry policy starts the timer of the retry.
+        """
         event = message.event
         if message.kind is MessageKind.RAISED:
             self._progress.waits[event["Name"]] -= 1
@@ -301,7 +305,7 @@ class _TurnRunner:
         self._turn.output = json.dumps(f"Orchestrator function '{self._start.name}' failed: {reason}")
 
     def _build_turn(self) -> Turn:
-        """Return the result of this turn, after adding the events with which a turn ends."""
+        """Add the final history events of the turn (``OrchestratorCompleted`` is the last), and return its result."""
         if self._turn.status.has_ended:
             how, result = self._turn.status, self._turn.output
             self._new.append(

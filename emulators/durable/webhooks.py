@@ -56,6 +56,7 @@ def json_text_from_body_if_valid(body: bytes) -> JsonText | None:
 
 
 def _reject_json_constant(constant: str) -> None:
+    """Raise ValueError for a constant such as ``NaN``, which Python's ``json`` accepts although it is not JSON."""
     raise ValueError(f"the constant {constant} is not valid JSON")
 
 
@@ -213,7 +214,11 @@ class Webhooks:
         return await self._wait_and_build_started_reply(instance, request)
 
     async def _wait_and_build_started_reply(self, instance_id: str, request: WebhookRequest) -> WebhookReply:
-        """Build the reply to a start request: management URLs, or the result if the request waits for the end."""
+        """Build the reply to a request that started an instance; first wait for its end, if the request demands this.
+
+        The reply contains the output of a completed instance, the status of any other ended instance, or the management
+        URLs of an instance that has not ended.
+        """
         seconds, pause = (
             parse_seconds_if_valid(request, "timeout"),
             parse_seconds_if_valid(request, "pollingInterval"),

@@ -55,9 +55,10 @@ class DataDependentOperator(ir.Operator):
         return True
 
     def build_column_discovery_operator(self) -> ir.Operator:
-        """Return the operator to append to the query before this operator, which makes it the discovery query.
+        """Return the operator that ends the discovery query for this operator.
 
-        The rows of the discovery query are the values that become column names, or the types of columns.
+        The discovery query consists of the operators before this operator, followed by the returned operator. Its rows
+        are the values that become column names, or the types of columns.
         """
         raise NotImplementedError
 
@@ -102,9 +103,10 @@ class NextDiscoveryQuery:
 def bind_rows_and_find_next_query(
     query: ir.Query, discovery_rows: Sequence[Rows], columns_by_table: Mapping[str, Sequence[str]]
 ) -> Iterator[NextDiscoveryQuery | None]:
-    """Context manager: assign the rows of discovery queries to the operators; yield the next discovery query.
+    """Context manager: give each data-dependent operator the rows of its discovery query, if that query has run.
 
-    Yields None if no further discovery query must run.
+    Yield the next discovery query, which finds the output columns of the first operator without rows; yield None if no
+    further discovery query must run.
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
@@ -146,10 +148,15 @@ def _assign_rows_and_find_next_query(
     columns_by_table: Mapping[str, Sequence[str]],
     rows_by_offset: dict[int, Rows],
 ) -> NextDiscoveryQuery | None:
-    """Assign the discovery rows to the operators in order; return the next discovery query.
+    """Assign the rows of the discovery queries that have run to the operators, in order.
 
-    The next discovery query belongs to the first operator without rows; None if no operator needs a further one. The
-    rows are added to ``rows_by_offset``, by ``offset`` of their operator.
+    Return the discovery query of the first operator that has no rows yet; None if no operator needs a further query.
+
+    Args:
+        operators: data-dependent operators of the query.
+        discovery_rows: rows of each discovery query that has run, in the order of execution.
+        columns_by_table: columns of each table.
+        rows_by_offset: mapping to which the rows are added, by the ``offset`` of their operator.
     """
     calls = collections.Counter(operator.offset for operator, _ in operators)
     used = types = 0
@@ -176,7 +183,7 @@ def check_column_count(discovery_rows: Rows) -> None:
     """Check that a discovery query has found at most ``MAX_COLUMNS`` columns.
 
     Raises:
-        QueryError: it has found more.
+        QueryError: the discovery query has found more columns.
     """
     if len(discovery_rows) > MAX_COLUMNS:
         raise error_from_code(
@@ -192,13 +199,13 @@ def find_discovery_rows(operator: DataDependentOperator) -> Rows | None:
 
 
 def map_texts_to_column_names(texts: Iterable[Any], other_names: Collection[str]) -> dict[str, str]:
-    """Return the name of the output column for each text from a discovery query, by text.
+    """Return a mapping from each text that a discovery query found to the name of its output column.
 
-    The empty text cannot be a name; its column is called ``Column1``, or ``Column2`` if another column has that name,
-    and so on.
+    The name is the text itself. The empty text cannot be a name; its column is called ``Column1``, or ``Column2`` if
+    another column has that name, and so on.
 
     Args:
-        texts: the texts.
+        texts: the texts from the discovery query.
         other_names: names of other output columns.
 
     Raises:
@@ -225,7 +232,10 @@ def column_name_from_value(value: Any) -> str:
 def _iterate_data_dependent_operators(
     query: ir.Query, let_bindings: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[OperatorWithInput]:
-    """Yield each data-dependent operator, in the order of discovery queries."""
+    """Yield each data-dependent operator of a query, in the order in which the discovery queries run.
+
+    ``let_bindings`` are the names and values of the ``let`` statements before the query.
+    """
     scope = list(let_bindings)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):

@@ -325,9 +325,10 @@ class Engine:
         monotonic_deadline: float,
         result_place: ResultPlace,
     ) -> _BoundTranslation:
-        """Translate the query at ``result_place`` of a KQL text to SQL; first run its discovery queries.
+        """Translate one query of a KQL text to SQL; first run its discovery queries, which find its output columns.
 
-        The discovery queries find the output columns (see ``emulators.kusto.discovery``).
+        ``result_place`` is the position of the query's result among the results of the KQL text. The module
+        ``emulators.kusto.discovery`` describes discovery queries.
         """
         discovery_options = replace(options, take_records=MAX_COLUMNS + 1, max_records=MAX_COLUMNS + 1)
         found: list[Rows] = []

@@ -232,10 +232,10 @@ def _render_event_counts_in_lookback(
     begin_and_end: tuple[Sql, Sql],
     lookback_and_window_size: tuple[Sql, Sql],
 ) -> Sql:
-    """Render SQL that repeats the event counts of each window for every window whose lookback period includes it.
+    """Render SQL that assigns the event counts of each window to every window whose lookback period includes it.
 
-    There is one count for each window, id and combination of dimension values. ``begin_and_end`` are the start and end
-    of the range.
+    The lookback period of a window consists of the window and the windows before it. There is one count for each
+    window, id and combination of dimension values. ``begin_and_end`` are the start and end of the range.
     """
     (begin, end), (lookback, size) = begin_and_end, lookback_and_window_size
     events = plugin.render_event_counts(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
@@ -353,7 +353,7 @@ def _render_session_counts(plugin: ActivityPlugin, input_sql: Sql, prefix: NameP
 
 @dataclasses.dataclass(frozen=True)
 class _Definition:
-    """Definition of a plugin.
+    """Definition of an activity plugin of ``evaluate``: its arguments, its result columns and its SQL.
 
     Attributes:
         constants: accepted numbers of constant arguments.

@@ -156,7 +156,7 @@ def _patch_conversion_to_number(library_function: _ConversionRenderer, duckdb_ty
 
 
 def _render_conversion_to_real(expr: ir.Expr) -> Sql:
-    """Return SQL that converts a value of any type to a real; a datetime or timespan is its number of 100 ns."""
+    """Return SQL that converts a value of any type to a real; a datetime or timespan becomes its ticks (100 ns)."""
     sql = render_expression(expr)
     if infer_type(expr) == "string":
         return f"kql_text_double({sql})"
@@ -194,9 +194,9 @@ def _patch_conversions_of_parse_operator(
 
 
 def _patch_conversion_of_real_to_integer(library_function: Callable[[Sql, int], Sql]) -> Callable[[Sql, int], Sql]:
-    """Patch the conversion of a real to an integer: if the real is a JSON integer of over 64 bits, the result is null.
+    """Patch the conversion of a real to an integer: the result is null for an integer in JSON of more than 64 bits.
 
-    DuckDB reads such a JSON integer as a real; Data Explorer converts it to null.
+    DuckDB reads such an integer as a real, so that it reaches this conversion; Data Explorer converts it to null.
     """
 
     def render_integer_from_real(real: Sql, bits: int) -> Sql:
@@ -222,6 +222,8 @@ def _patch_tostring_of_json_paths(library_function: Callable[[ir.Expr], Sql]) ->
 
 
 def _patch_expressions_for_typeof(library_function: Callable[[ParseNode], ir.Expr]) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the conversion of expressions so that it accepts ``typeof(long)``, which is then an argument of a call."""
+
     def convert_expression(node: ParseNode) -> ir.Expr:
         try:
             return library_function(node)

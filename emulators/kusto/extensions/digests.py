@@ -88,7 +88,7 @@ def estimate_distinct_count(hash_set: HashSet) -> int:
 
 
 def infer_common_schema_output(json_texts: Sequence[str | None] | None) -> dict[str, str]:
-    """Infer one schema of all dynamic values (JSON texts); return it as JSON text in the output ``schema``."""
+    """Infer one common schema of several JSON texts; return ``{"schema": text}`` with the schema as JSON text."""
     schema: ValueSchema = None
     for number, each in enumerate(json_texts or ()):
         if number % _STEPS == 0:
@@ -182,11 +182,13 @@ def _render_call_with_json_result(function: SeriesFunction, *arguments: Sql) -> 
 def _render_converted_percentile(
     render_percentile_call: Callable[[ir.FunctionCall], Sql], call: ir.FunctionCall
 ) -> Sql:
+    """Render a percentile of a t-digest, converted to the type that an optional third argument ``typeof()`` names."""
     sql = render_percentile_call(dataclasses.replace(call, args=call.args[:2]))
     return sql if len(call.args) == 2 else render_type_conversion(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
 def _render_call_with_argument_list(function: SeriesFunction, call: ir.FunctionCall) -> Sql:
+    """Render SQL that calls a Python function with all arguments of a KQL call as one list of texts."""
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
     return _render_call_with_json_result(function, f"[{listed}]")
 

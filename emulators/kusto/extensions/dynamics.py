@@ -299,6 +299,7 @@ def _render_array_index_of(array: Sql, value: Sql, start: Sql = "0", length: Sql
 
 def _render_array_iff(conditions: Sql, if_true: Sql, if_false: Sql) -> Sql:
     def render_element(sql: Sql) -> Sql:
+        """Return SQL for the element at position ``_i`` if the value is an array, else for the value itself."""
         return (
             f"CASE WHEN json_type(to_json({sql})) = 'ARRAY' THEN CAST(to_json({sql}) AS JSON[])[_i] ELSE "
             f"to_json({sql}) END"
@@ -420,7 +421,10 @@ def _render_set_difference(call: ir.FunctionCall) -> Sql:
 
 
 def _add_limit_of_compared_pairs(function_name: str, first_list: Sql, second_list: Sql, comparison_sql: Sql) -> Sql:
-    """Add a check to the SQL that compares all elements of two lists; it fails if there are too many pairs."""
+    """Add a check to ``comparison_sql``, which compares each pair of elements of two lists.
+
+    The SQL then fails at run time, without comparing, if there are too many pairs.
+    """
     failure = render_error(
         "EMB0001",
         f"{function_name}() of arrays with more than {_MAX_COMPARISONS} pairs of elements is not supported by the "

@@ -65,6 +65,7 @@ macros: tuple[str, ...] = (
 
 
 def _render_principal_membership(call: ir.FunctionCall) -> Sql:
+    """Return SQL that is always false: the emulator does not know the caller, so that no membership can be true."""
     # DuckDB resolves the names in the arguments, although the result does not depend on them.
     unused = " AND ".join(f"({render_expression(arg)}) IS NULL" for arg in call.args)
     return f"(false AND {unused})"

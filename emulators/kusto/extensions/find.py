@@ -179,6 +179,10 @@ def _is_reference_to_column(node: IrNode) -> bool:
 
 
 def _replace_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
+    """Replace ``*`` or a search term in the condition of ``find`` by a condition on the columns of one table.
+
+    A search term for a column that the table does not have becomes false; other expressions are returned unchanged.
+    """
     if isinstance(node, SearchTerm) and node.column is not None and node.column not in input_columns:
         return ir.Literal(value=False, kind="bool")
     return node.to_condition(input_columns) if isinstance(node, StarCondition | SearchTerm) else node

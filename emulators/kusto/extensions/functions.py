@@ -79,6 +79,8 @@ def install_into_translator() -> None:
 
 
 def _patch_query_conversion_to_isolate_functions(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    """Patch the conversion of a query text so that a query cannot call the functions that another query declares."""
+
     def convert_query_with_own_functions(kql_text: str, *library_arguments: Any) -> ir.Query:
         with _FUNCTIONS.bound({}):
             return library_function(kql_text, *library_arguments)
@@ -94,6 +96,8 @@ def _find_called_function(call_node: ParseNode) -> RowFunction | None:
 def _patch_sources_for_function_calls(
     library_function: Callable[[ParseNode], ir.Source | None],
 ) -> Callable[[ParseNode], ir.Source | None]:
+    """Patch the library so that a query can read the rows of a user-defined function, as in ``f(1) | count``."""
+
     def find_source_of_call(node: ParseNode) -> ir.Source | None:
         function = _find_called_function(node)
         return library_function(node) if function is None else _convert_call_to_let(function, node)
@@ -125,6 +129,8 @@ def _patch_wildcards_to_skip_function_calls(library_function: Callable[..., list
 
 
 def _patch_table_labels_for_functions(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
+    """Patch the label of a table, such as in ``union withsource``: rows of a call get the name of the function."""
+
     def find_table_label(source: ir.TableRef, *library_arguments: Any) -> str | None:
         function, mark, _ = source.name.rpartition(_CALL_MARK)
         return function if mark else library_function(source, *library_arguments)
@@ -135,6 +141,11 @@ def _patch_table_labels_for_functions(library_function: Callable[..., str | None
 def _patch_sources_for_function_names(
     library_function: Callable[..., ir.Source | None],
 ) -> Callable[..., ir.Source | None]:
+    """Patch the library so that a query can call a user-defined function by its name alone, as in ``f | count``.
+
+    This requires that all parameters of the function have default values.
+    """
+
     def find_source_of_name(node: ParseNode, name: str, database: str | None = None) -> ir.Source | None:
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
@@ -157,6 +168,8 @@ def _patch_is_tabular_for_row_functions(library_function: Callable[..., bool]) -
 def _patch_calls_to_reject_row_functions(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the library so that it rejects the call of a function that returns rows where a scalar is required."""
+
     def convert_scalar_function_call(node: ParseNode) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
@@ -209,6 +222,8 @@ def _find_invoked_function_and_call(node: ParseNode) -> tuple[RowFunction | None
 def _patch_function_declarations(
     library_function: Callable[[ParseNode, dict[str, ir.Expr]], None],
 ) -> Callable[[ParseNode, dict[str, ir.Expr]], None]:
+    """Patch the declaration of functions so that this module stores each user-defined function that returns rows."""
+
     def declare_function(declaration: ParseNode, scalars: dict[str, ir.Expr]) -> None:
         function = _read_function_declaration(declaration, scalars)
         if not _returns_rows(function):
@@ -243,6 +258,8 @@ def _remove_inner_functions_on_exit(declared_name: str) -> Iterator[None]:
 
 
 def _patch_let_statements_inside_functions(library_function: Callable[..., None]) -> Callable[..., None]:
+    """Patch ``let`` statements in function bodies so that they can declare functions that return a scalar."""
+
     def declare_inner_function_or_let(
         node: ParseNode,
         function_name: str,

@@ -371,14 +371,15 @@ def _parse_new_activity_metrics(
 def _patch_table_names_in_lookbacks(
     library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
+    """Patch the library so that the last argument of ``new_activity_metrics`` can be the name of a table."""
     return lambda query, names: _convert_table_arguments_to_lookbacks(library_function(query, names), names)
 
 
 def _convert_table_arguments_to_lookbacks(query: ir.Query, table_names: set[str]) -> ir.Query:
-    """Return a copy of a query in which ``new_activity_metrics`` may have the name of a table as its last argument.
+    """Return a copy of a query in which each ``new_activity_metrics`` reads its lookback ids from a query.
 
-    This argument is replaced by a lookback query that reads the table. ``table_names`` are the names of the tables that
-    ``let`` statements declare.
+    If the last argument of the plugin is one of ``table_names`` (tables that ``let`` statements declare), a lookback
+    query that reads this table replaces the argument.
     """
     operators: list[ir.Operator] = []
     for each in query.operators:

@@ -149,6 +149,7 @@ class RewritingLexer(KqlLexer):
         return _copy_token_as(token, KqlLexer.CLOSEPAREN, ")")
 
     def _add_serialize_placeholder(self, serialize_token: Token) -> None:
+        """Add a placeholder argument after ``serialize`` without arguments, because the grammar requires one."""
         ahead = []
         while True:
             ahead.append(super().nextToken())

@@ -151,6 +151,10 @@ def _render_axis_bounds(input_sql: Sql, axis: AxisSql) -> Sql:
 
 
 def _render_checked_last_bin_number(axis: AxisSql) -> Sql:
+    """Return SQL for the number of the last bin; NULL without an end of the axis.
+
+    For ``in range()``, the SQL fails if the start of the axis is not a multiple of the step.
+    """
     if axis.stop is None:
         return "NULL"
     if not axis.through:
@@ -180,11 +184,13 @@ def _render_bin_range_per_group(key_columns: Sequence[Sql], axis: AxisSql) -> Sq
 
 
 def _render_bin_range_of_nonempty_series() -> Sql:
+    """Return SQL for the numbers of the first and last bin with ``kind=nonempty``: all bins of the axis."""
     last = _render_last_bin_with_length_check()
     return f"SELECT first, {last} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
 
 
 def _render_last_bin_with_length_check() -> Sql:
+    """Return SQL for the column ``last`` (number of the last bin); it fails if the array would be too long."""
     message = f"make-series supports arrays of at most {MAX_ELEMENTS} elements"
     return f"CASE WHEN last - first >= {MAX_ELEMENTS} THEN error('{message}') ELSE last END AS last"
 
@@ -356,6 +362,10 @@ def _parse_axis_bound(node: ParseNode | None) -> ir.Expr | None:
 
 
 def _parse_aggregate_and_default(node: ParseNode, misread_nodes: Sequence[ParseNode]) -> tuple[ir.NamedExpr, ir.Expr]:
+    """Parse an aggregate and its ``default=`` clause; without this clause, the default is 0.
+
+    ``misread_nodes`` are the nodes that the grammar misread as operator parameters, although they begin the aggregate.
+    """
     last = node.Expression
     named: ir.NamedExpr = (
         _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)

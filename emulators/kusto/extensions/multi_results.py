@@ -1,7 +1,8 @@
 """KQL functions that return several results (outputs), such as ``series_stats``.
 
 ``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names, each result has the name
-``f_x_result``. ``print`` returns only the results that have names; the other operators return all results.
+``f_x_result``. If a query names only some of the results, ``print`` returns only these; ``extend`` and ``project``
+return all results.
 """
 
 import dataclasses
@@ -43,6 +44,8 @@ The expressions of all outputs must contain the same call, which DuckDB then com
 
 @dataclasses.dataclass(frozen=True)
 class _MultiResultFunction:
+    """KQL function with several outputs, as `add_multi_result_function` registered it."""
+
     outputs: tuple[SeriesOutput, ...]
     arities: Collection[int]
     build_output_expression: OutputExpressionBuilder
@@ -54,8 +57,8 @@ class SeriesOutputExpr(ir.NamedExpr):
 
     Attributes:
         call: call of the function that has the output; never None.
-        last: index of this output if it is the last output that the query names; the outputs after it get generated
-            names. -1 for the other outputs.
+        last: -1, except for the last output that the query names: then the index of this output. The outputs after it
+            get generated names.
     """
 
     call: ir.FunctionCall | None = None
@@ -81,7 +84,10 @@ def add_multi_result_function(
 
 
 def build_output_builder_for_bag_function(bag_function: str) -> OutputExpressionBuilder:
-    """Return a function that reads one output from the JSON object that the KQL function ``bag_function`` returns."""
+    """Return an expression builder for outputs that the KQL function ``bag_function`` returns in one JSON object.
+
+    The expression for an output calls ``bag_function`` and reads the property of this output from the object.
+    """
 
     def build_output_expression(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         value = ir.PathAccess(ir.FunctionCall(bag_function, arguments), (ir.PathStep(output.name),))
@@ -147,6 +153,11 @@ def make_generated_names_unique(expressions: Iterable[ir.NamedExpr]) -> tuple[ir
 def _expand_multi_result_calls(
     expressions: Sequence[ir.NamedExpr], *, include_unnamed_outputs: bool
 ) -> tuple[ir.NamedExpr, ...]:
+    """Replace each call of a function with several outputs by one expression for each output.
+
+    Outputs that the query does not name get unique generated names. If the query names some outputs of a call, the
+    unnamed ones are omitted unless ``include_unnamed_outputs``.
+    """
     return make_generated_names_unique(
         _iterate_result_expressions(expressions, include_unnamed_outputs=include_unnamed_outputs)
     )
@@ -155,6 +166,7 @@ def _expand_multi_result_calls(
 def _iterate_result_expressions(
     expressions: Sequence[ir.NamedExpr], *, include_unnamed_outputs: bool
 ) -> Iterator[ir.NamedExpr]:
+    """Yield all expressions of an operator; replace each call with several outputs by expressions for its outputs."""
     for named in expressions:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
@@ -175,6 +187,10 @@ def _iterate_result_expressions(
 def _iterate_named_and_unnamed_results(
     named: Iterator["SeriesOutputExpr"], *, include_unnamed_outputs: bool, call: ir.FunctionCall | None
 ) -> Iterator[ir.NamedExpr]:
+    """Yield the outputs of a call that the query names, then the outputs after them with generated names.
+
+    The outputs with generated names are omitted if ``include_unnamed_outputs`` is False or ``call`` is None.
+    """
     last = -1
     for each in named:
         last = each.last
@@ -198,9 +214,13 @@ def _infer_column_name_of_first_argument(call: ir.FunctionCall) -> str:
 def _build_expressions_of_named_outputs(
     named_call: ir.NamedExpr, output_names: Sequence[str]
 ) -> Iterator[SeriesOutputExpr]:
-    """Yield one expression for each name in ``output_names``, which the query assigns to the first outputs of a call.
+    """Yield one expression for each output of a call that the query names, as in ``(a, b) = f(x)``.
 
-    Only the last expression contains the index of its output (``last``).
+    ``output_names`` are the names of the first outputs of the call. Only the last expression has the index of its
+    output as attribute ``last``; the others have -1.
+
+    Raises:
+        QueryError: the call has fewer outputs than names.
     """
     call = named_call.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it

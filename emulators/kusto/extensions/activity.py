@@ -352,7 +352,7 @@ def _render_session_counts(plugin: ActivityPlugin, input_sql: Sql, prefix: NameP
 
 
 @dataclasses.dataclass(frozen=True)
-class _Definition:
+class _ActivityPluginDefinition:
     """Definition of an activity plugin of ``evaluate``: its arguments, its result columns and its SQL.
 
     Attributes:
@@ -367,18 +367,18 @@ class _Definition:
 
 
 _PLUGINS = {
-    "sliding_window_counts": _Definition((4,), ("Count", "Dcount"), _render_sliding_window_counts),
-    "activity_counts_metrics": _Definition(
+    "sliding_window_counts": _ActivityPluginDefinition((4,), ("Count", "Dcount"), _render_sliding_window_counts),
+    "activity_counts_metrics": _ActivityPluginDefinition(
         (3,), ("count", "dcount", "new_dcount", "aggregated_dcount"), _render_activity_counts_metrics
     ),
-    "activity_metrics": _Definition(
+    "activity_metrics": _ActivityPluginDefinition(
         (1, 3), ("dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"), _render_activity_metrics
     ),
-    "activity_engagement": _Definition(
+    "activity_engagement": _ActivityPluginDefinition(
         (2, 4), ("dcount_activities_inner", "dcount_activities_outer", "activity_ratio"), _render_activity_engagement
     ),
-    "active_users_count": _Definition((6,), ("dcount",), _render_active_users_count),
-    "session_count": _Definition((4,), ("count_sessions",), _render_session_counts),
+    "active_users_count": _ActivityPluginDefinition((6,), ("dcount",), _render_active_users_count),
+    "session_count": _ActivityPluginDefinition((4,), ("count_sessions",), _render_session_counts),
 }
 
 

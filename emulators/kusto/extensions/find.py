@@ -126,7 +126,7 @@ class FindRows(PipelineOperator):
     def _choose_result_columns_and_types(self, input_columns: Sequence[str]) -> ProjectedColumns:
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in input_columns)
-        searched = [each for each in self._list_columns_per_branch() if self._is_table_searched(each)]
+        searched = [each for each in self._list_columns_per_table() if self._is_table_searched(each)]
         named = self._list_condition_columns()
         return tuple(
             (name, None) for name in input_columns if name in named or all(name in columns for columns in searched)
@@ -135,7 +135,7 @@ class FindRows(PipelineOperator):
     def _has_pack_column(self) -> bool:
         if self.projected is not None:
             return self.packs
-        searched = [each for each in self._list_columns_per_branch() if self._is_table_searched(each)]
+        searched = [each for each in self._list_columns_per_table() if self._is_table_searched(each)]
         return any(len(self._choose_result_columns_and_types(columns)) < len(columns) for columns in searched)
 
     def _is_table_searched(self, input_columns: Sequence[str]) -> bool:
@@ -159,17 +159,17 @@ class FindRows(PipelineOperator):
             for node in nodes
             if _is_reference_to_column(node)
         ]
-        existing = {name for columns in self._list_columns_per_branch() for name in columns}
+        existing = {name for columns in self._list_columns_per_table() for name in columns}
         return [name for name in dict.fromkeys(named) if name in existing]
 
     def _check_column_names_exist(self) -> None:
-        existing = {name for columns in self._list_columns_per_branch() for name in columns}
+        existing = {name for columns in self._list_columns_per_table() for name in columns}
         named = [node.name for node in iterate_nodes(self.predicate) if isinstance(node, ir.ColumnRef)]
         for name in [*named, *(name for name, _ in self.projected or ())]:
             if name not in existing:
                 raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
-    def _list_columns_per_branch(self) -> list[list[str]]:
+    def _list_columns_per_table(self) -> list[list[str]]:
         known = find_columns_of_readable_tables()
         return [schema.output_columns(branch, known) for branch in self.branches]
 

@@ -244,7 +244,10 @@ def build_large_reply_attacks() -> list[Attack]:
 
 
 def build_mcp_attacks() -> list[Attack]:
-    """Build MCP requests with the largest possible results, preceded by requests that store the data of the results."""
+    """Build MCP requests that return the largest possible results.
+
+    Requests that store the data of these results come first in the list.
+    """
     amendment = {
         "ScopeKey": "line",
         "EntityType": "Pump",

@@ -55,6 +55,7 @@ class _MedianSeconds(NamedTuple):
 
 
 def _measure_median_seconds(running: RunningService, client: http.client.HTTPConnection) -> _MedianSeconds:
+    """Alternately request a page of connections, send a trivial request, and convert the page to JSON."""
     body = orjson.loads(_fetch_reply_body(running, client, "/oi-api/connections"))
     if len(body["connections"]) != PAGE:
         raise RuntimeError(f"the page of connections has {len(body['connections'])} of {PAGE} items")

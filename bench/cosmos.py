@@ -49,6 +49,7 @@ class _RecordsPerSecond(NamedTuple):
 
 
 async def _measure_records_per_second(server: CosmosServer) -> _RecordsPerSecond:
+    """Append audit records to a new database, first one at a time and then in groups; return both rates."""
     await create_database(server)
     store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
     await store.provision(CHAIN)

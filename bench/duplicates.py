@@ -1,4 +1,4 @@
-"""Benchmark: cost of the search for repeated messages in the Kusto emulator, with few and many messages in a day."""
+"""Benchmark: CPU time of the Kusto emulator's search for duplicate messages, with few and with many stored messages."""
 
 import random
 import tempfile
@@ -21,7 +21,7 @@ _NOW = datetime(2026, 1, 5, 12)  # noqa: DTZ001  the emulator stores naive times
 
 
 def measure_deduplication() -> Iterator[Figure]:
-    """Measure the CPU time to store 1,000 new rows in a table with few and in a table with many recent rows."""
+    """Compare the CPU times to store 1,000 new rows in a table with few recent rows and in a table with many."""
     none, many = (_measure_cpu_milliseconds_of_batches(stored) for stored in STORED)
     detail = {
         "storedRows": STORED[1],

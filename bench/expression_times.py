@@ -137,6 +137,7 @@ def _yield_result_of_full_match(pattern: re.Pattern[Any], text: Any) -> Iterator
 
 
 def _build_repeating_text(prefix: str, unit: str, length: int, *, is_bytes: bool = False) -> str | bytes:
+    """Return a text of ``length`` characters: the prefix, many copies of ``unit``, and a NUL character at the end."""
     text = (prefix + unit * (length // len(unit) + 1))[: length - 1] + "\0"
     return text.encode("latin-1", "replace") if is_bytes else text
 

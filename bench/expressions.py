@@ -115,6 +115,13 @@ def _evaluate_constant_or_none(node: ast.expr, values: Mapping[str, Any]) -> Any
 
 
 def _is_match_anchored(nodes: Sequence[ast.AST], call: ast.Call, function_name: str) -> bool:
+    """Return whether an expression is matched at one position only, as by ``re.fullmatch``.
+
+    Args:
+        nodes: all syntax nodes of the module, with the uses of a compiled expression.
+        call: the call that contains the expression.
+        function_name: name of the called function of ``re``, such as ``compile``.
+    """
     if function_name != "compile":
         return function_name in ANCHORED_CALLS
     names = [

@@ -89,6 +89,11 @@ class _MedianMilliseconds(NamedTuple):
 def _measure_median_milliseconds(
     connection: duckdb.DuckDBPyConnection, kql_sql: str, reference_sql: str
 ) -> _MedianMilliseconds:
+    """Alternately run the SQL that was translated from KQL and the hand-written SQL; return their median times.
+
+    Raises:
+        RuntimeError: the two statements return different numbers of rows.
+    """
     times: dict[str, list[float]] = {kql_sql: [], reference_sql: []}
     answers: dict[str, int] = {}
     for _ in range(RUNS):

@@ -59,6 +59,11 @@ class _MedianCpuMilliseconds(NamedTuple):
 def _measure_median_cpu_milliseconds(
     connection: duckdb.DuckDBPyConnection, sql: str, compute: Compute
 ) -> _MedianCpuMilliseconds:
+    """Alternately run the SQL of a KQL function and the NumPy function ``compute``; return the median CPU times.
+
+    Raises:
+        RuntimeError: the two computations return different numbers of rows.
+    """
     ours, theirs = [], []
     for _ in range(RUNS):
         started = time.process_time()

@@ -230,6 +230,7 @@ class ExpressionReader:
                 raise build_syntax_error(self.text, token.start)
 
     def _parse_symbol_expression(self) -> SqlExpression:
+        """Parse an expression that begins with a symbol: parentheses, a negative number, an array or an object."""
         if self.try_read_one_of("("):
             inner = self.parse_expression()
             self.read_required_word(")")

@@ -167,6 +167,10 @@ def build_history_document(stored_events: Iterable[JsonText], *, show_output: bo
 def _build_history_entry(
     kind: EventType, event: dict[str, Any], scheduling_event: dict[str, Any] | None, *, show_output: bool
 ) -> dict[str, Any]:
+    """Build the entry for one event in the history of an instance's JSON status.
+
+    ``scheduling_event`` is the event that scheduled a completed or failed task; None for other events.
+    """
     entry: dict[str, Any] = {"EventType": _NAMES[kind]}
     if kind is EventType.EXECUTION_STARTED:
         entry["FunctionName"] = event["Name"]

@@ -267,6 +267,7 @@ class Webhooks:
         return WebhookReply(200, shown, {TOKEN: token} if token else {})
 
     async def _run_instance_operation(self, request: WebhookRequest) -> WebhookReply:
+        """Run the operation in the path of a request: ``terminate``, ``suspend``, ``resume`` or ``restart``."""
         instance, reason = request.segments[1], request.query.get("reason")
         operation = request.segments[2].lower()
         if operation == "terminate":
@@ -319,6 +320,7 @@ class Webhooks:
 
 
 def _build_state_change_reply(previous_status: OrchestrationStatus | None) -> WebhookReply:
+    """Build the reply to a change of an instance: 404 if it is unknown, 410 if it had already ended, else 202."""
     if previous_status is None:
         return WebhookReply(404)
     return WebhookReply(410) if previous_status.has_ended else WebhookReply(202)

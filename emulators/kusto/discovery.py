@@ -128,6 +128,7 @@ def bind_rows_and_find_next_query(
 
 
 def _check_data_dependent_operators(operators: Sequence[DataDependentOperator]) -> None:
+    """Reject a query with too many data-dependent operators, or with one that runs twice in a function."""
     if len(operators) > MAX_DISCOVERY_QUERIES:
         raise error_from_code(
             "EMB0001",

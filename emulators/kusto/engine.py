@@ -279,6 +279,7 @@ class Engine:
         options: RequestOptions,
         monotonic_deadline: float,
     ) -> EncodedResult:
+        """Execute a translated query; repeat it after a short pause if other queries left it too little memory."""
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
                 return await self._execute_in_thread(

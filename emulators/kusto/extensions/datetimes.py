@@ -177,6 +177,8 @@ _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
 def _patch_literals_to_check_datetimes(library_function: Callable[[ir.Literal], Sql]) -> Callable[[ir.Literal], Sql]:
+    """Patch literals so that an invalid datetime is an error, and ``datetime(12:30)`` is a time of the current day."""
+
     def render_literal(literal: ir.Literal) -> Sql:
         sql = library_function(literal)
         if literal.kind != "datetime" or literal.value is None:
@@ -286,6 +288,7 @@ def _render_format_timespan(call: ir.FunctionCall) -> Sql:
 
 
 def _split_timespan_format(format_text: str) -> list[str]:
+    """Split a format of ``format_timespan``, such as ``hh:mm``, into elements and delimiters."""
     elements: list[str] = []
     for char in format_text:
         if elements and elements[-1][0] == char and len(elements[-1]) < _MAX_REPETITIONS.get(char, 0):

@@ -250,6 +250,8 @@ def _decode_punycode_domain(text: str) -> str:
 
 
 def _build_punycode_call(function_name: str, convert_text: Callable[[str], str]) -> ScalarCall:
+    """Build a KQL function that converts a text with ``convert_text``, and rejects texts that are too long."""
+
     def convert_short_text(text: str) -> str:
         if len(text) > MAX_PUNYCODE_CHARACTERS:
             raise FunctionFailure(

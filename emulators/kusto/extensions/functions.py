@@ -406,6 +406,7 @@ def _move_scalar_queries_to_let(argument_name: str, value: ir.Expr) -> ir.Expr:
     done: dict[int, tuple[Any, Any]] = {}  # nodes can be shared; the original prevents that its id is used again
 
     def move_queries(node: IrNode) -> IrNode:
+        """Return the node with its ``toscalar()`` queries moved; convert a node that occurs several times only once."""
         if id(node) not in done:
             done[id(node)] = node, move_queries_in_new_node(node)
         return done[id(node)][1]

@@ -211,6 +211,7 @@ def _is_state_literal(literal: ir.Literal) -> bool:
 
 
 def _render_period_limits(expr: ir.Expr) -> Sql:
+    """Return SQL that converts an array of periods, such as ``[1m, 1h]``, to a list of maximum durations."""
     return f"list_transform(CAST({render_expression(expr)} AS VARCHAR[]), lambda _e: kql_period(_e))"
 
 

@@ -12,7 +12,7 @@ from bench.graphql_list import (
     CountingStores,
     build_catalog,
     build_graphql_service,
-    disable_graphql_limits,
+    relax_graphql_limits,
 )
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog
@@ -33,7 +33,7 @@ async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int
     """A list of many connections needs as many store reads as a list of one."""
     for connections, surfaces in ((1, 1), (200, 10)):
         stores = CountingStores(build_catalog(connections, surfaces))
-        with disable_graphql_limits():
+        with relax_graphql_limits():
             answer = await build_graphql_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads

@@ -205,7 +205,7 @@ class _ProcessCost(NamedTuple):
 
 
 def _measure_cost_in_new_process(measurement_name: str, database_path: Path) -> _ProcessCost:
-    """Run the function with this name in ``MEASUREMENTS`` in a new process."""
+    """Run one of the functions in ``MEASUREMENTS`` in a new process; return its duration and its memory growth."""
     command = [sys.executable, "-m", "bench.chain", measurement_name, str(database_path)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()

@@ -40,13 +40,11 @@ def describe_nonlinear_time_faults(expression: Expression) -> list[str]:
 
 
 class _FollowingItem(NamedTuple):
-    """Search result: whether another repetition of the same characters, or a barrier, follows a repetition.
-
-    At most one attribute is True: the one for the item that follows first.
+    """Kind of the next important item after a repetition: a second repetition, a barrier, or none (both are False).
 
     Attributes:
-        has_repetition: True if another repetition of the same characters follows first.
-        has_barrier: True if a barrier follows first: an item that cannot match these characters.
+        has_repetition: True if the item is a second repetition of the same characters.
+        has_barrier: True if the item is a barrier, which cannot match these characters.
     """
 
     has_repetition: bool

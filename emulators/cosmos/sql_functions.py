@@ -38,8 +38,8 @@ def _contains_element(values: Any, searched: Any, ignore_other_properties: Any =
 def _is_contained_in(part: Any, whole: Any) -> bool:
     """Return whether the JSON value ``whole`` contains ``part``.
 
-    An object contains another object if it contains the value of each property of that object. All other values must
-    be equal.
+    An object contains ``part`` if it has all properties of ``part``, and its value of each property contains the value
+    in ``part``. Values that are not objects must be equal.
     """
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_contained_in(value, whole[name]) for name, value in part.items())

@@ -115,7 +115,7 @@ class SqlStatement:
         }
 
     def _render_query_for_partition(self) -> str:
-        """Return the query that the client sends to each physical partition, to merge their results itself."""
+        """Return the query that the client sends to each physical partition; the client then merges the results."""
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:

@@ -158,6 +158,8 @@ def _install_bin_auto() -> None:
 
 
 def _patch_set_statements_for_bin_auto(library_function: Callable[[ParseNode], None]) -> Callable[[ParseNode], None]:
+    """Patch ``set`` statements so that the size and the start of the bins of ``bin_auto`` are stored."""
+
     def apply_and_store_set_statements(tree: ParseNode) -> None:
         library_function(tree)
         values = {}

@@ -218,6 +218,8 @@ def install_into_translator() -> None:
 
 
 def _patch_is_tabular_for_find(library_function: Callable[..., bool]) -> Callable[..., bool]:
+    """Patch the test for expressions that yield rows, so that it is also true for the operator ``find``."""
+
     def is_find_or_tabular(node: ParseNode, scalars: dict[str, ir.Expr]) -> bool:
         return get_rule_name(reader.unparenthesize(node)) == "FindOperator" or library_function(node, scalars)
 

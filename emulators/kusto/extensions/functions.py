@@ -156,6 +156,8 @@ def _patch_sources_for_function_names(
 
 
 def _patch_is_tabular_for_row_functions(library_function: Callable[..., bool]) -> Callable[..., bool]:
+    """Patch the test for expressions that yield rows, so that it is also true for calls of functions in this module."""
+
     def is_row_function_call_or_tabular(node: ParseNode, scalars: dict[str, ir.Expr]) -> bool:
         inner = reader.unparenthesize(node)
         if get_rule_name(inner) == "NamedFunctionCallExpression" and _find_called_function(inner):

@@ -64,6 +64,8 @@ def install_into_translator() -> None:
 def _patch_table_names_in_nested_pipelines(
     library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
+    """Patch the resolution of table names in conditions such as ``x in (T)`` to include nested pipelines."""
+
     def resolve_table_names(query: ir.Query, table_names: set[str]) -> ir.Query:
         resolved = library_function(query, table_names)
         operators = [

@@ -87,7 +87,10 @@ async def read_alert_rule(call: Call) -> Reply:
 
 
 async def _read_current_rule(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored rule as JSON with its read-only properties; only its lookup if the rule does not exist."""
+    """Return the stored rule as JSON with its read-only properties.
+
+    If the rule does not exist, return an object with only its lookup (short name in URLs).
+    """
     item = await get_catalog_administration().find(ItemKind.ALERT_RULE, path_parameters["lookup"])
     return {"lookup": path_parameters["lookup"]} if item is None else await _find_state_and_build_rule_json(item)
 
@@ -120,7 +123,10 @@ def _is_query_use_stored(rule: AlertRule, lookup: str, stored: StoredCatalog) ->
 async def _list_query_errors(
     rule: AlertRule, stored: StoredCatalog, rights: frozenset[AccessRight]
 ) -> list[FieldError]:
-    """Return the errors of a threshold rule that its warm query reveals, such as a column that the query lacks."""
+    """Compare a threshold rule with the saved query that it evaluates, and return the errors of the rule.
+
+    An example is a condition on a column that the query's result does not have.
+    """
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]

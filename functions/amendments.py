@@ -52,10 +52,11 @@ async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Repl
 
 
 async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader:
-    """Load the header of a report: the workspace, the report's author and time, and the state of the audit chain.
+    """Load the header of a report: workspace, author, time, and evidence about the audit chain.
 
-    The state is None if the author may not read the audit log. If the author may verify chains, the chain is verified
-    first, for at most 20 seconds, unless too many other verifications of the author are running.
+    The evidence is the last verification and the newest checkpoint of the chain; it is None if the author may not read
+    the audit log. If the author may verify chains, the chain is verified first, for at most 20 seconds, unless too many
+    other verifications of the author are running.
     """
     workspace = (await services().catalog.get_current_catalog()).workspace
     return ReportHeader(

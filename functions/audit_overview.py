@@ -130,7 +130,8 @@ def find_next_pending_amendments_cursor(page: PendingPage) -> str | None:
 def serialise_pending_amendments_as_json(page: PendingPage) -> bytes:
     """Return a JSON array of the amendments of a page.
 
-    A damaged amendment is a placeholder, to which this function adds the scope of the amendment's chain.
+    A damaged amendment is represented by a placeholder object. This function adds the property ``ScopeKey`` to the
+    object, because the placeholder does not contain the scope of the amendment's audit chain.
     """
     damaged = set(page.result.damaged)
     texts = []

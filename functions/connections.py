@@ -94,8 +94,9 @@ async def read_connection(call: Call) -> Reply:
 async def _read_current_connection(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored connection as JSON with its read-only properties.
 
-    A PUT must repeat these properties, except for live values, or omit them. If the connection does not exist, return
-    its lookup (id in URLs) and an empty list of surfaces (groups).
+    The body of a PUT may omit a read-only property, or must repeat its value; live values may differ. If the connection
+    does not exist, return an object with its lookup (short name in URLs) and an empty list of surfaces (groups of
+    connections).
     """
     item = await get_catalog_administration().find(ItemKind.CONNECTION, path_parameters["lookup"])
     return (

@@ -171,10 +171,10 @@ async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
 
 
 async def _get_container_record(path_parameters: Mapping[str, str]) -> CatalogItem:
-    """Return the catalog record of a declared Cosmos DB container.
+    """Return the catalog record of the Cosmos DB container that the URL path names.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``.
+        WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``, or ``CONTAINER_NOT_FOUND`` if the catalog has no record.
     """
     stored = await services().provenance.catalog_service.load()
     item = find_item(

@@ -31,8 +31,9 @@ async def build_signer_if_needed(
         is_rejection: whether the decision is a rejection.
 
     Raises:
-        WorkspaceError: UNAUTHENTICATED if the member was disabled or removed, or FORBIDDEN ``ACCESS_RIGHT_MISSING`` if
-            the member has lost the right, since the cached copy of the team was read.
+        WorkspaceError: UNAUTHENTICATED if the member is now disabled or removed; FORBIDDEN ``ACCESS_RIGHT_MISSING`` if
+            the member no longer has the right. The current team is read for these checks, because the request was
+            authorized with a cached copy of the team.
     """
     # The cached catalog can be some seconds old: the policy, the member's name and rights may have changed since.
     services().catalog.reader.invalidate()

@@ -99,10 +99,11 @@ async def _is_any_signature_required() -> bool:
 
 
 async def _can_caller_read_catalog(call: Call, has_failure: asyncio.Event) -> bool:
-    """Wait until a check has failed or is slow, then return whether the caller has the right to read the catalog.
+    """Authenticate the caller of the readiness probe, and return whether the caller may read the catalog.
 
-    A ready service therefore neither verifies a credential nor records its use. Return False if the credential cannot
-    be verified within the timeout of the readiness checks.
+    Before that, wait until ``has_failure`` is set or ``SLOW_CHECK_SECONDS`` have passed. A ready service replies
+    earlier and cancels this function, so it neither verifies a credential nor records its use. Return False if the
+    credential is invalid, or cannot be verified within ``READY_SECONDS``.
     """
     try:
         async with asyncio.timeout(READY_SECONDS):

@@ -126,14 +126,14 @@ def _split_url_into_path_and_query(url: str, host_header: str) -> tuple[str, str
 
 
 def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) -> str:
-    """Return the path of a URL, in which each route parameter has the value that the host states, percent-encoded.
+    """Replace the route parameters in a URL's path by their percent-encoded values, and return the path.
 
-    A parameter whose decoded text in the path already equals this value is not changed.
+    A parameter whose decoded text in the path already equals its value is not changed.
 
     Args:
         path: percent-encoded path of the URL.
-        route: route template of the function.
-        values: the host's decoded values of the route parameters, by name.
+        route: route template of the function, such as ``items/{id}``.
+        values: values of the route parameters by name, as the Functions host has decoded them.
 
     The local host passes the URL on as sent. The host on Azure decodes the path of a request once and builds the URL
     from it, but does not encode a percent sign before two hexadecimal digits (``ToRpcHttp`` of
@@ -158,10 +158,10 @@ def _encode_path_parameters(path: str, route: str, values: Mapping[str, str]) ->
 
 
 def _encode_path_parameter_value(parameter_name: str, value: str, safe_characters: str) -> str:
-    """Percent-encode a parameter's value, except for the characters ``safe_characters``.
+    """Percent-encode the value of a route parameter, except for the characters in ``safe_characters``.
 
-    The text ``%2F`` in the value counts as an escaped slash and stays ``%2F``, unless the values of this parameter
-    cannot contain a slash.
+    The text ``%2F`` in the value stays ``%2F``, because it represents a slash. For parameters in
+    ``_VALUES_WITHOUT_SLASH`` it becomes ``%252F``, because it is part of an id.
     """
     encoded = quote(value, safe_characters)
     return encoded if parameter_name in _VALUES_WITHOUT_SLASH else _ESCAPED_SLASH.sub(r"%\1", encoded)

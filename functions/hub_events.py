@@ -163,9 +163,9 @@ def read_partition_keys_if_complete(events: Sequence[func.EventHubEvent]) -> fro
 
 
 def _read_metadata_texts(event_metadata: Sequence[Mapping[str, Any]], property_name: str) -> list[str]:
-    """Return a text from the metadata of each event; it is empty if the value is missing or not a text.
+    """Return the text of one metadata property for each event; it is empty if the value is missing or not a text.
 
-    A sender can add annotations of any type and with any name to an event.
+    The type of the value is checked, because a sender can add annotations of any type and with any name to an event.
     """
     values = [place.get(property_name) for place in event_metadata]
     return [value if isinstance(value, str) else "" for value in values]

@@ -83,7 +83,12 @@ def make_idempotent[Q, B](
 async def call_handler_once_per_idempotency_key[Q, B](
     call: Call[Q, B], handler: Callable[[Call[Q, B]], Awaitable[Reply]], caller_details: Sequence[str] = ()
 ) -> Reply:
-    """Call a handler as :func:`make_idempotent` does; ``caller_details`` as for :func:`run_once_per_idempotency_key`.
+    """Call a handler; for 24 hours, a retry with the same Idempotency-Key gets the stored reply instead.
+
+    Args:
+        call: validated request; without an Idempotency-Key, the handler is always called.
+        handler: handles the request; it receives the call with its append id.
+        caller_details: texts about the caller that must be equal in a retry, in addition to the member and its rights.
 
     Raises:
         WorkspaceError: the same errors as :func:`run_once_per_idempotency_key`.

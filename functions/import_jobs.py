@@ -29,8 +29,9 @@ blueprint = df.Blueprint()
 def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
     """Import the file of a job: call the activity ``import_steps`` until the job has ended.
 
-    Wait before the next call if other jobs must finish first. If the activity fails in all its attempts, mark the job
-    as failed and start the orchestration again; the activity then only completes the interrupted step.
+    Wait before the next call if other jobs must finish first. After ``ROUNDS`` calls, start the orchestration again
+    with an empty history. If the activity fails in all its attempts, mark the job as failed and start the orchestration
+    again: ``import_steps`` then only completes the step that the failure has interrupted.
     """
     job_id = context.get_input()
     try:

@@ -109,8 +109,8 @@ def build_query_tools(execute_operation: Operation, catalog: Catalog) -> dict[st
     One tool runs any query, and each approved query has its own tool.
 
     Args:
-        execute_operation: HTTP operation that runs warm queries; its reply determines the output schema of the first
-            tool.
+        execute_operation: HTTP operation that runs warm queries; its reply determines the output schema of the tool
+            that runs any query.
         catalog: catalog of the workspace.
     """
     builders = {
@@ -200,7 +200,7 @@ async def _run_query(
     """Run an approved warm query.
 
     Args:
-        lookup: lookup or API path of the query.
+        lookup: lookup (short name in URLs) or API path of the query.
         arguments: time range and limit.
         parameter_values: values of the declared parameters, by name of the parameter.
         get_field_name: converts the name of a declared parameter to the name that errors state.

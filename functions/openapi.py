@@ -45,7 +45,8 @@ class OpenApiKey:
     Attributes:
         operations: names of the operations that the caller may use.
         server: URL of the service.
-        connections: the only connections whose telemetry the caller may send; None without this limit.
+        connections: lookups of the connections to which the caller's API key is bound, so that it can send only their
+            telemetry; None if the key is not bound.
     """
 
     operations: frozenset[str]

@@ -34,7 +34,10 @@ _LOG = logs.get_logger("durable")
 
 @cache
 def get_history_job() -> "BackgroundJob":
-    """Return the background job, which needs the client of the current call in ``durable_runner.CLIENT``."""
+    """Return the background job that deletes the history of ended orchestrations.
+
+    The caller of the job must set ``durable_runner.CLIENT`` to a Durable Functions client.
+    """
     from shared.background.runner import BackgroundJob, Schedule  # noqa: PLC0415  slow, and requests do not need it
 
     return BackgroundJob("orchestration-history", Schedule(SCHEDULE), _delete_old_history)
@@ -44,7 +47,7 @@ async def _delete_old_history() -> None:
     """Delete the history of orchestrations that have ended and were started more than ``RETENTION`` ago.
 
     Raises:
-        Exception: the Durable Functions client fails; what was deleted before stays deleted.
+        Exception: the Durable Functions client fails; it can have deleted a part of the history before.
     """
     started_before = services().runtime.now() - RETENTION
     result = await CLIENT.get().purge_instance_history_by(_FIRST_START, started_before, list(_ENDED))

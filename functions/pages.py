@@ -135,7 +135,9 @@ class StaticFiles:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSignIn:
-    """Public client of the web console (OAuth 2.0 authorization code flow with PKCE, RFC 7636); it has no secret.
+    """OAuth client with which the web console signs users in through Entra ID.
+
+    The console is a public client, which has no secret: it uses the authorization code flow with PKCE (RFC 7636).
 
     Attributes:
         address: base URL of the tenant's ``authorize`` and ``token`` endpoints.

@@ -214,7 +214,7 @@ class LenientParser:
         )
 
     def parse_filter(self, parameter_name: str, text: str | None) -> str:
-        """Return the value that a query parameter requires of a record; empty if any value matches."""
+        """Return the value of a filter parameter; an empty text, which matches all records, if it is missing."""
         if text == "":
             self.ignored.append(parameter_name)
         return text or ""

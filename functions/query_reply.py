@@ -270,7 +270,7 @@ def to_csv(result: QueryResult) -> bytes:
 
 
 def _format_and_quote_csv_cell(value: Any) -> str:
-    """Quote a cell as the CSV writer does; these text functions are faster for long cells."""
+    """Format a cell as CSV text with the quoting rules of ``csv.writer``; for long cells, this function is faster."""
     text = "" if value is None else str(value)
     return '"{}"'.format(text.replace('"', '""')) if any(mark in text for mark in ',"\r\n') else text
 

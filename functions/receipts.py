@@ -81,7 +81,11 @@ async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationError
 
 
 def _check_checkpoint_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
-    """Add an error to ``faults`` if the checkpoint does not cover the record, or is not larger than the earlier one."""
+    """Check the sizes (numbers of records) of the checkpoints that a query names, and add errors to ``faults``.
+
+    ``size`` must be at least the sequence number of the record, so that the checkpoint covers it. ``from``, the size of
+    the earlier checkpoint, must be at least 1 and less than ``size``.
+    """
     if query.from_size is not None and query.from_size < 1:
         faults.add(build_invalid_field_error("from", "must be at least 1"))
     elif query.size is not None:

@@ -14,11 +14,13 @@ MIN_IN_THREAD: Final = 50
 
 
 class SerializedItems[Version: tuple[Any, ...]]:
-    """Cache of the JSON texts of catalog items, which holds at most as many texts as a caller allows.
+    """Cache of the JSON texts of catalog items, by key of the item.
+
+    The version of an item is a tuple of all values on which its JSON text depends.
 
     Args:
-        to_json: builds the JSON object of an item from the item's version, which contains everything on which the
-            object depends. It can run in a worker thread, so it must not use objects of the event loop.
+        to_json: builds the JSON object of an item from the item's version. It can run in a worker thread, so it must
+            not use objects of the event loop.
     """
 
     def __init__(self, to_json: Callable[[Version], Mapping[str, Any]]) -> None:

@@ -84,7 +84,10 @@ async def read_surface(call: Call) -> Reply:
 
 
 async def _read_current_surface(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored surface as JSON; if it does not exist, only its lookup and an empty list of queries."""
+    """Return the stored surface (group of connections) as JSON.
+
+    If it does not exist, return an object with only its lookup (short name in URLs) and an empty list of queries.
+    """
     item = await get_catalog_administration().find(ItemKind.SURFACE, path_parameters["lookup"])
     return (
         {"lookup": path_parameters["lookup"], "queries": []}

@@ -1,4 +1,7 @@
-"""HTTP operations on JSON documents in the workspace's exposed tables: list, create, read, replace, delete."""
+"""HTTP operations on the JSON documents of tables: list, create, read, replace, delete.
+
+A table is a Cosmos DB container of the workspace; its catalog record lists the operations that callers may use.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final

@@ -115,7 +115,7 @@ class NewKeyBody(BaseModel):
     @field_validator("connections", "devices", mode="before")
     @classmethod
     def reject_null(cls, value: Any, info: ValidationInfo) -> Any:
-        """Reject null. To create a key without this restriction, the caller must omit the property."""
+        """Reject null for `connections` and `devices`; a caller who wants an unrestricted key must omit them."""
         if value is None:
             raise ValueError(
                 f"must be a list; omit it to create a key that is not restricted to certain {info.field_name}"
@@ -124,7 +124,7 @@ class NewKeyBody(BaseModel):
 
     @model_validator(mode="after")
     def check_devices_and_rights(self) -> Self:
-        """Reject `devices` without `connections`, and an empty list of rights for a bound key."""
+        """Reject `devices` without `connections`, and an empty list of rights together with `connections`."""
         if self.devices is not None and self.connections is None:
             raise ValueError("`devices` requires `connections`")
         if self.connections is not None and self.rights == []:

@@ -72,7 +72,7 @@ _SERVER_MEMBERS = (
 async def _read_current_definition(path_parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored definition of a query as JSON.
 
-    If the query does not exist, return an object with its lookup only.
+    If the query does not exist, return an object with only its lookup (short name in URLs).
     """
     stored = await services().queries.definitions.find_query(path_parameters["lookup"])
     return {"lookup": path_parameters["lookup"]} if stored is None else await _find_columns_and_build_query_json(stored)

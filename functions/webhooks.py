@@ -137,10 +137,10 @@ async def _find_stored_filter(path_parameters: Mapping[str, str]) -> EventFilter
 
 
 async def _check_filter(faults: ValidationErrors, body: FilterBody, stored: EventFilter) -> None:
-    """Add an error to ``faults`` for each lookup of a filter that neither the workspace nor the stored filter has.
+    """Add an error to ``faults`` for each surface or connection in a webhook's filter that does not exist.
 
-    Surfaces and connections can be removed while a webhook names them. Callers must still be able to disable the
-    webhook.
+    Names that the stored filter already contains are accepted, because surfaces and connections can be removed while a
+    webhook names them, and callers must still be able to disable that webhook.
     """
     catalog = await services().catalog.get_current_catalog()
     errors = [

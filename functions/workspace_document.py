@@ -99,8 +99,8 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
     """Context manager: parse and validate the workspace document in a request, yield it, and free it at the end.
 
     Raises:
-        WorkspaceError: INVALID with the first problems and their positions in the document, which the parser or the
-            block finds.
+        WorkspaceError: INVALID if the document cannot be parsed or is not valid, or if the block raises a
+            ``DocumentError``. The error lists the first problems with their positions in the document.
     """
     media_type = request.media_type
     text_format = DocumentFormat.YAML if media_type in _YAML_TYPES else DocumentFormat.JSON
@@ -118,12 +118,13 @@ async def _open_document(request: Request) -> AsyncIterator[LoadedDocument]:
 
 
 class _EngineCheck(NamedTuple):
-    """Check of a list of a workspace document with the query engine.
+    """Check of one list of a workspace document, such as ``warmQueries``, with the query engine.
 
     Attributes:
         field: name of the list.
-        rejection: why PUT will fail after an error, for warnings.
-        incompleteness: warning if the engine is unavailable or too slow.
+        rejection: start of the warning about an error of the document, such as "the query engine rejects this query".
+        incompleteness: start of the warning that the engine is unavailable or too slow, such as "not all queries were
+            validated by the engine".
         run: runs the check; returns the error of the engine if it is unavailable or too slow, and raises
             ``DocumentError`` for errors of the document.
     """
@@ -285,9 +286,11 @@ async def _build_plan_reply(
 def _serialise_plan_as_json(
     plan: DocumentPlan, warnings: list[DocumentWarning], rights: frozenset[AccessRight]
 ) -> bytes:
-    """Serialise a plan as JSON, one change after the other, without retained items that the caller may not see.
+    """Serialise a plan (the changes that applying a document would make) as JSON.
 
-    One call for a large plan would block all other threads.
+    The plan also lists items that stay although the document does not declare them, or declares something else. Those
+    that the caller may not see are omitted. Each change is serialised separately, because one call for a large plan
+    would block all other threads.
     """
     changes = b",".join(serialise_json(_change_to_json(change, plan)) for change in plan.plan.changes)
     kept = b",".join(

@@ -168,10 +168,12 @@ class _Delivery:
 
 
 class _CollectionTurn(NamedTuple):
-    """Turn of a function that collects events: it receives all events that are stored at the beginning, then waits.
+    """Turn in which a function receives the events that were stored when the turn began.
+
+    The loop then waits and lets new events collect until the next turn.
 
     Attributes:
-        last: sequence number of the newest event at the beginning.
+        last: sequence number of the newest event when the turn began.
         next_seconds: time of the event loop's clock at which the next turn begins at the latest.
     """
 

@@ -87,7 +87,11 @@ class QueryChecks:
         _LOG.info("checked the queries", extra=fields(queries=len(queries), rejected=rejected, seconds=seconds))
 
     def _describe_rejection(self, index: int, query: WarmQuery, error_text: str) -> str:
-        """Describe a rejected query for the log: lookup, or position in the workspace document, and the error."""
+        """Return a text for the log that names a rejected query and states the engine's error.
+
+        The query is named by its position in the workspace document at the first start of the host, and by its lookup
+        (short name in URLs) later.
+        """
         if self._loaded is None:
             return f"{query.lookup}: {error_text}"
         [problem] = self._loaded.build_error_with_positions([(("warmQueries", index, "kql"), error_text)]).problems

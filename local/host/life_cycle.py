@@ -391,7 +391,7 @@ def _install_direct_message_sender(live: LiveStreamGateway) -> None:
 
 
 async def _require_import_waiting_for_upload(upload_name: str) -> None:
-    """Check that the import to which an uploaded file belongs has not ended."""
+    """Check that the import of an uploaded file still waits for the file: the import has neither started nor ended."""
     from shared.imports.uploads import require_waiting_import  # noqa: PLC0415  other apps need no imports
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 

@@ -72,7 +72,8 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 class ReplayPrelude:
     """Callable that starts the replay of earlier telemetry events (impulses) if a new client requests a replay.
 
-    The replays of this host take turns, and no member can occupy all turns, or all places for replays.
+    The replays of this host take turns, and their number is limited. Replays of one member can occupy neither all turns
+    nor the whole limit, so that replays of other members can run, too.
 
     Args:
         progress: waits until the readers of the event hub have read all current events.

@@ -132,7 +132,7 @@ class Timer:
     async def _wait_until_due_unless_stopped(self, due: datetime) -> datetime | None:
         """Wait until a run is due; return its due time, or None if the host stops first.
 
-        If the clock is set back, wait for the next due time of the changed clock.
+        If the clock is set back meanwhile, compute the due time again from the changed clock, and wait for it instead.
         """
         planned_at = now()
         while (remaining := (due - now()).total_seconds()) > 0:

@@ -152,7 +152,7 @@ def create_durable_extension(
 
 
 def bind_durable_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
-    """Return a copy of a function whose inputs contain the values of its Durable Functions client bindings."""
+    """Return a copy of a function with a value in ``inputs`` for each of its Durable Functions client bindings."""
     values = {
         name: TypedData(string=text) for name, text in extension.build_client_binding_json_by_name(function).items()
     }

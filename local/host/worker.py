@@ -49,7 +49,7 @@ class LoadedFunction:
 
 
 class FunctionFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """A function call failed; contains the text of the function's exception, and its stack trace for the log."""
+    """Failed call of a function, with the text of the function's exception, and its stack trace for the log."""
 
     def __init__(self, message: str, stack_trace: str) -> None:
         super().__init__(message)

@@ -116,9 +116,9 @@ class RpcHttp(_Message):
 
 
 class TypedData:
-    """Protocol message: a value. It has one attribute, such as ``bytes=b""``.
+    """Protocol message: a value of one of several types.
 
-    The attribute's name is the type of the value.
+    The message has one attribute, whose name is the type of the value, such as ``string`` for a text.
     """
 
     __slots__ = ("kind", "value")

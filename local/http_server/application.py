@@ -123,9 +123,9 @@ class HttpApp:
     async def _serve_file_or_build_error(
         self, scope: Message, receive: Receive, send: Send, client_request_id: str
     ) -> Reply | None:
-        """Process a request for a stored file.
+        """Process a request for a stored file, and send the file to the client.
 
-        Return None, or the error reply that the caller must send to the client.
+        Return None if the response was sent, else the error reply that the caller must send.
         """
         try:
             check_host_header(scope["headers"], scope["http_version"])

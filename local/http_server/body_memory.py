@@ -32,9 +32,10 @@ class BodyMemory:
 
     @contextmanager
     def open_body_byte_counter(self) -> Iterator[Callable[[int], None]]:
-        """Context manager for one body: yield the function that counts further bytes; release all of them at the end.
+        """Context manager for one request body: yield a function that counts received bytes of the body.
 
-        The function raises WorkspaceError UNAVAILABLE ``OVERLOADED`` if all bodies together need too much memory.
+        The function raises WorkspaceError UNAVAILABLE ``OVERLOADED`` if all bodies together need too much memory. After
+        the block, the bytes of this body no longer count.
         """
         size = counted = 0
 

@@ -26,6 +26,8 @@ class RouteMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
+    """Function with its HTTP methods (an empty set allows all methods) and the names of its route parameters."""
+
     function: LoadedFunction
     methods: frozenset[str]
     names: tuple[str, ...]
@@ -33,6 +35,8 @@ class _Route:
 
 @dataclass(slots=True)
 class _Node:
+    """Node of the tree of route segments: its child nodes by kind of segment, and the routes that end here."""
+
     literals: dict[str, "_Node"] = field(default_factory=dict)
     mixed: list[tuple[re.Pattern[str], "_Node"]] = field(default_factory=list)
     parameter: "_Node | None" = None

@@ -278,7 +278,8 @@ class HttpConnection(HttpToolsProtocol):
     def _has_stopped_reading(self, now: float, idle_seconds: float) -> bool:
         """Return whether the client has read nothing of its replies for ``idle_seconds``.
 
-        The time counts from the first call that finds unread bytes, or from the last call that finds fewer of them.
+        Progress is observed only at calls of this method. The time starts at the first call that finds unread bytes,
+        and starts again at each call that finds fewer unread bytes than before.
         """
         unread = self.transport.get_write_buffer_size()
         if not self._unread_bytes or unread < self._unread_bytes:
@@ -393,9 +394,9 @@ class HttpConnection(HttpToolsProtocol):
         return read_or_create_request_id(() if self._stage is _Stage.NOTHING else known)
 
     def _find_request_target(self) -> bytes:
-        """Return the known part of the current request's target, which the parser passes on only after a valid method.
+        """Return the target of the current request, as far as it was received; no bytes if it is unknown.
 
-        Return no bytes if no part is known.
+        The parser passes the target on only after a valid method. Until then, this method searches the received bytes.
         """
         known = b"" if self._stage is _Stage.NOTHING else self.url
         return known or find_request_target(self._data)

@@ -89,9 +89,10 @@ def _hash_sign_in_code(code: str) -> str:
 
 
 def _has_code_file_expired(path: Path) -> bool:
-    """Return whether a file belongs to an expired or damaged code, or to a process that ended while it stored one.
+    """Return whether a file in the folder of codes can be deleted: its code is expired, or the file is damaged.
 
-    The temporary file of a code is incomplete while another process writes it, so its age is checked instead.
+    A temporary file can be deleted once it is older than the lifetime of a code. Its content is not checked, because
+    another process may still be writing it.
     """
     if len(path.name) == _NAME_LENGTH:
         return _read_stored_code(path).expires_at <= time.time()

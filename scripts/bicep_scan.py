@@ -53,6 +53,7 @@ def _to_arm_resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
 
 
 def _replace_unknown_values(value: Any) -> Any:
+    """Return a JSON value in which a text replaces each value that only the deployment determines (``UNKNOWN``)."""
     if value is UNKNOWN:
         return "known at run time"
     if isinstance(value, dict):

@@ -74,7 +74,7 @@ def list_advisories(packages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def build_npm_advisory_report(lock_file_folder: str) -> AdvisoryReport:
-    """Look up the packages of a folder's lock file in the advisories of npm, and report what was found."""
+    """Look up the packages of a folder's lock file in the advisories of npm, and report the advisories found."""
     npm = shutil.which("npm")
     document = (
         _parse_json_object_or_empty(

@@ -19,8 +19,9 @@ class KnownDifference:
         reason: explanation, which the reference page kql-language.md contains.
         query: pattern of the queries to which the difference applies.
         rejected: pattern of the error that the engine reports; None if the engine accepts the queries.
-        columns: pattern of the text ``name:type -> name:type`` of a column that differs: by the language service, then
-            by the engine, and ``none`` for a missing column. None if the columns must agree.
+        columns: pattern of the description of a differing column; None if the columns must agree. The description
+            ``x:int -> x:long`` states that the language service determines the type int, and the engine long; ``none``
+            stands for a missing column.
     """
 
     reason: str

@@ -137,7 +137,10 @@ def _list_names_of_kind(names_by_kind: Mapping[str, Any], kind: str) -> list[str
 
 
 def _build_query_with_call(query_template: str, function: Mapping[str, Any]) -> str:
-    """Build a KQL query that calls a function, from a template with the places ``{name}`` and ``{arguments}``."""
+    """Build a KQL query that calls a function, from a template with the placeholders ``{name}`` and ``{arguments}``.
+
+    For functions in ``TABLE_FUNCTIONS``, the query consists of the call only, without the template.
+    """
     if function["name"] in TABLE_FUNCTIONS:
         return f"{function['name']}('Telemetry')"
     return query_template.format(name=function["name"], arguments=", ".join(["1"] * function["least"]))

@@ -74,7 +74,7 @@ def _map_dependencies_to_file_paths(archive: zipfile.ZipFile) -> dict[str, list[
 
 
 def _get_entry_name_of_file_in_no_dependency(path: str) -> str:
-    """Return the entry of :func:`measure_dependency_bytes` that includes a file which no dependency lists."""
+    """Return the name under which :func:`measure_dependency_bytes` counts a file that no dependency lists."""
     return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
 
 

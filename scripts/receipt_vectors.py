@@ -128,7 +128,13 @@ def _build_invalid_receipts(chain: dict[str, Any], signatures: dict[int, RootSig
 
 
 def _encode_receipt(valid_signature: RootSignature, proofs: dict[int, Any], payload: bytes | None = None) -> bytes:
-    """Encode a receipt with a valid signature, but with these proofs by kind and this payload, which may be invalid."""
+    """Encode a receipt that has a valid signature, but possibly invalid proofs or an invalid payload.
+
+    Args:
+        valid_signature: valid signature of the root.
+        proofs: proofs by number of their kind: -1 for inclusion, -2 for consistency (RFC 9942).
+        payload: attached payload; None, as in a valid receipt, for a detached payload.
+    """
     return cbor2.dumps(
         cbor2.CBORTag(18, [valid_signature.protected, {396: proofs}, payload, valid_signature.signature])
     )

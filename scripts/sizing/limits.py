@@ -1,7 +1,4 @@
-"""Checks whether a load exceeds a limit of an Azure service or of this service.
-
-States a remedy for each exceeded limit.
-"""
+"""Limits of Azure services and of this service that a load can exceed, each with a remedy."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -241,7 +241,7 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
     """Compute the size of each scaling group by name: HTTP functions, orchestrations, and one for each other function.
 
     An instance reads whole partitions; a function that reads a hub therefore has no more instances than partitions.
-    ``ingest`` has so many instances that each partition can send a batch while all others send.
+    The function ``ingest`` gets enough instances for all partitions to send a batch at the same time.
     """
     at_once = load.requests_per_second_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
     busy = min(

@@ -17,7 +17,7 @@ class TelemetryRoute:
     """Sender, connection and device with which the workspace accepts a telemetry message.
 
     Attributes:
-        sender: team member or holder of a bound API key who may send the message.
+        sender: team member, or holder of an API key that is bound to certain connections, who may send the message.
         connection: lookup (id in URLs) of the connection.
         device_id: device that the connection and the sender's key allow.
         source: JSON pointers of the connection to the fields of its messages.
@@ -29,7 +29,7 @@ class TelemetryRoute:
     source: dict[str, Any]
 
     def build_message(self, message_id: str) -> dict[str, Any]:
-        """Build a message that has its ids at the places that the connection's pointers name."""
+        """Build a telemetry message with its device id and message id at the JSON pointers of the connection."""
         message: dict[str, Any] = {"value": 1.5}
         _set_value_at_json_pointer(message, self.source["deviceIdPointer"], self.device_id)
         _set_value_at_json_pointer(message, self.source["messageIdPointer"], message_id)
@@ -52,7 +52,7 @@ def find_telemetry_route(context: SmokeContext, reader: TokenHolder, connections
     """Return the first sender, connection and device with which a telemetry message can be sent.
 
     Args:
-        context: state of the smoke test; the bound keys in it are used before other keys.
+        context: state of the smoke test, with the keys; keys that are bound to certain connections are tried first.
         reader: team member who may read the catalog.
         connections: lookups (ids in URLs) of the enabled connections in the order of preference.
 
@@ -115,7 +115,10 @@ def find_device_id_or_empty(pattern_lists: Sequence[Sequence[str]], fixed_device
 
 
 def _iterate_senders(context: SmokeContext) -> Iterator[_Sender]:
-    """Yield the members who may write telemetry, holders of bound keys first, each with the limits of its key."""
+    """Yield the members who may write telemetry, each with the restrictions of its key.
+
+    Holders of bound keys, which are restricted to certain connections, are first.
+    """
     unbound = []
     for member in context.members:
         if "Workspace.Telemetry.Write" in member.rights:

@@ -103,7 +103,7 @@ type _Authenticate = Callable[[ClientIdentification, Parameters], Awaitable[_Tok
 
 
 async def _authenticate_by_client_credentials(client: ClientIdentification, parameters: Parameters) -> _TokenRequest:
-    """Return the principal of an API key, and a function that issues its token."""
+    """Authenticate a client by its API key; return the key's principal, and a function that issues an access token."""
     grant = services().oauth.client_credentials
     caller = await grant.authenticate_client(client)
 

@@ -220,7 +220,7 @@ class LenientParser:
         return text or ""
 
     def parse_equality_filters(self, query: EventsQuery | ExportQuery) -> dict[str, str]:
-        """Return the names and required values of the record properties by which a query filters."""
+        """Return the record properties by which a query filters, with their values, such as ``{"UserID": "ann"}``."""
         filters = {
             "EntityType": self.parse_filter("entityType", query.entity_type),
             "ActionType": self.parse_filter("actionType", query.action_type),

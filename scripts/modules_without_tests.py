@@ -18,7 +18,7 @@ PACKAGES: Final = ("functions", "shared", "local", "emulators", "scripts")
 
 
 def iterate_modules_that_need_tests(root: Path) -> Iterator[Path]:
-    """Yield the path, relative to the root, of each module with statements in a function, which must be tested."""
+    """Yield the path, relative to the root, of each module that needs tests: one of its functions has statements."""
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             if "node_modules" not in path.parts and _has_function_with_statements(path):

@@ -1,7 +1,7 @@
 """First start of the local host, and the check of the saved queries after each start.
 
-The first start stores the workspace document, unless the workspace command has stored one, and issues an API key to
-each team member, unless a key was issued before. After each start, the query engine determines the columns of each
+The first start stores the workspace document, unless a command has stored one before, and issues an API key to each
+team member, unless a key was issued before. After each start, the query engine determines the columns of each
 saved query in the background. Afterwards, lists of queries find the columns in the cache, and the log contains every
 query that the engine rejects, before a user runs it.
 

@@ -106,7 +106,8 @@ class SmokeContext:
     Attributes:
         base: base URL of the service.
         keys: API keys by name of the team member.
-        connection: lookup (id in URLs) of the connection to which telemetry is sent; empty for the first that fits.
+        connection: lookup (id in URLs) of the connection to which telemetry is sent; empty for the first connection
+            that accepts a message.
     """
 
     base: str

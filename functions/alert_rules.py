@@ -107,13 +107,13 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     if (
         rule.query is not None
         and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy")
-        and not _is_query_use_stored(rule, call.path["lookup"], stored)
+        and not _is_query_use_unchanged(rule, call.path["lookup"], stored)
     ):
         with faults.collect_raised_error():
             add_field_errors(faults, await _list_query_errors(rule, stored, call.principal.rights))
 
 
-def _is_query_use_stored(rule: AlertRule, lookup: str, stored: StoredCatalog) -> bool:
+def _is_query_use_unchanged(rule: AlertRule, lookup: str, stored: StoredCatalog) -> bool:
     item = find_item(stored, ItemKind.ALERT_RULE, lookup)
     # Other fields of the rule can be invalid, so that their values do not have the types of the model.
     definition = rule.model_dump(mode="json", by_alias=True, warnings=False)

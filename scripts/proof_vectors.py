@@ -33,7 +33,7 @@ def build_proof_vectors_json() -> str:
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
     verifier = VerifierKey(build_key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
-    records = _build_sealed_records()
+    records = _build_audit_records()
     leaves = [bytes.fromhex(record["Hash"]) for record in records]
     whole = {
         "rule": "leaf = the 32 bytes of Hash, index = sequence - 1; RFC 6962 trees; C2SP notes of signature type 0x02",
@@ -52,7 +52,7 @@ def build_proof_vectors_json() -> str:
     return json.dumps(whole, indent=1) + "\n"
 
 
-def _build_sealed_records() -> list[dict[str, Any]]:
+def _build_audit_records() -> list[dict[str, Any]]:
     previous, records = compute_genesis_hash(WORKSPACE, CHAIN, SCOPE), []
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}

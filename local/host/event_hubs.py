@@ -30,7 +30,7 @@ _RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionReader:
+class PartitionReaderNames:
     """Names of a trigger function and of the event hub, consumer group and partition that it reads."""
 
     function: str
@@ -55,7 +55,7 @@ def build_batch_input(events: Sequence[StoredEvent], *, as_bytes: bool) -> Typed
     return _to_typed_non_empty_texts([_decode_body(event) for event in events])
 
 
-def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
+def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReaderNames) -> dict[str, TypedData]:
     """Build the trigger metadata of a batch of events, for a function that receives batches (``cardinality`` many)."""
     offsets = _to_typed_non_empty_texts([_format_offset(event) for event in events])
     return _build_common_metadata(reader) | {
@@ -71,7 +71,7 @@ def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader)
     }
 
 
-def build_event_metadata(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
+def build_event_metadata(event: StoredEvent, reader: PartitionReaderNames) -> dict[str, TypedData]:
     """Build the trigger metadata of one event, for a function that receives single events (``cardinality`` one)."""
     return _build_common_metadata(reader) | {
         "PartitionKey": TypedData(string=event.partition_key),
@@ -84,7 +84,7 @@ def build_event_metadata(event: StoredEvent, reader: PartitionReader) -> dict[st
     }
 
 
-def _build_common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
+def _build_common_metadata(reader: PartitionReaderNames) -> dict[str, TypedData]:
     partition = _to_typed_json(
         {
             "IsCheckpointingAfterInvocation": True,
@@ -188,7 +188,7 @@ class PartitionLoop:
         self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: ShutdownSignal
     ) -> None:
         self._setting = setting
-        self._reader = PartitionReader(setting.function.name, setting.hub, setting.group, partition)
+        self._reader = PartitionReaderNames(setting.function.name, setting.hub, setting.group, partition)
         self._hub = hub
         self._batch_size = batch_size
         self._stopping = stopping
@@ -208,13 +208,13 @@ class PartitionLoop:
     async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
-        turn = await self._begin_turn()
+        turn = await self._begin_collection_turn()
         while not self._stopping.is_set():
             arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()
-                turn = await self._begin_turn()
+                turn = await self._begin_collection_turn()
                 continue
             for delivery in self._build_deliveries(events):
                 if not await self._try_deliver_or_drop(delivery):
@@ -223,9 +223,9 @@ class PartitionLoop:
                 await self._commit_offset(after)
             if self._setting.collect_seconds and after >= turn.last:
                 await self._wait_while_events_arrive(turn.next_seconds)
-                turn = await self._begin_turn()
+                turn = await self._begin_collection_turn()
 
-    async def _begin_turn(self) -> _CollectionTurn:
+    async def _begin_collection_turn(self) -> _CollectionTurn:
         if not self._setting.collect_seconds:
             return _CollectionTurn(0, 0.0)
         hub, partition = self._reader.hub, self._reader.partition

@@ -37,9 +37,9 @@ from local.host.triggers import (
     group_functions_by_trigger,
     read_host_json,
 )
-from local.http_server.admin import Admin
+from local.http_server.admin import AdminHandler
 from local.http_server.application import HttpApp
-from local.http_server.files import Files
+from local.http_server.files import SignedLinkHandler
 from local.http_server.server import Application, Server, build_server_url, open_listening_socket
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from local.sign_in.exchange import SignInExchange
@@ -194,11 +194,13 @@ class Host:
             checks = await _seed_workspace_and_build_query_checks(self._options.workspace_file)
         timers = self._start_timers(triggers)
         progress = self._start_event_hubs(triggers, host_json, stack)
-        admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
+        admin = AdminHandler(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
             self._start_trigger_task(durable.run())
         data_dir = self._options.data_dir
-        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_import_waiting_for_upload)
+        files = SignedLinkHandler(
+            data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_import_waiting_for_upload
+        )
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(open_sign_in_codes(data_dir)) if self._has_console else None
         app: Application = HttpApp(

@@ -13,7 +13,7 @@ PREFIX = "/admin/"
 _FUNCTIONS = f"{PREFIX}functions/"
 
 
-class Admin:
+class AdminHandler:
     """Handler of ``POST /admin/functions/{name}`` for callers on this machine, as on the Functions host."""
 
     def __init__(self, functions: Mapping[str, LoadedFunction], timers: Mapping[str, Callable[[], None]]) -> None:

@@ -15,14 +15,14 @@ from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke_function
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import PREFIX as ADMIN
-from local.http_server.admin import Admin
+from local.http_server.admin import AdminHandler
 from local.http_server.body_memory import BodyMemory
 from local.http_server.error_replies import (
     add_version_header_if_rest,
     build_error_reply,
     read_or_create_request_id,
 )
-from local.http_server.files import Files
+from local.http_server.files import SignedLinkHandler
 from local.http_server.request_head import check_host_header, check_request_target, check_single_idempotency_key
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
@@ -70,8 +70,8 @@ class HttpApp:
     def __init__(
         self,
         routes: RouteTable,
-        admin: Admin,
-        files: Files,
+        admin: AdminHandler,
+        files: SignedLinkHandler,
         webhooks: Webhooks | None = None,
         sign_in: SignInExchange | None = None,
         load_shedder: LoadShedder | None = None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qsl, unquote
 
-from local.http_server.uploads import Receive, UploadCheck, Uploads
+from local.http_server.uploads import Receive, UploadCheck, UploadHandler
 from shared.backends.embedded.blobs import build_blob_path
 from shared.backends.embedded.file_links import PATH, FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import format_content_disposition
@@ -34,7 +34,7 @@ class _ByteRange:
     end: int
 
 
-class Files:
+class SignedLinkHandler:
     """ASGI handler of signed links to the embedded stores' files.
 
     Args:
@@ -46,17 +46,17 @@ class Files:
     def __init__(self, folder: Path, links: FileLinks, check_upload: UploadCheck) -> None:
         self._folder = folder
         self._links = links
-        self._uploads = Uploads(folder, check_upload)
+        self._uploads = UploadHandler(folder, check_upload)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         """Process a GET or HEAD request for a file, with one optional range (RFC 9110 section 14) and an ETag.
 
-        Requests to an upload link are passed to :class:`Uploads` instead.
+        Requests to an upload link are passed to :class:`UploadHandler` instead.
 
         Raises:
             WorkspaceError: before anything is sent: LINK_INVALID if the signature does not match, LINK_EXPIRED,
                 METHOD_NOT_ALLOWED, FILE_NOT_FOUND, or UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` if the key that signs
-                links cannot be read. For an upload link, also the errors of ``Uploads.serve``.
+                links cannot be read. For an upload link, also the errors of ``UploadHandler.serve``.
             UploadInterruptedError: the client disconnected during an upload.
         """
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))

@@ -92,7 +92,7 @@ class _StreamSocket(FrameSocket):
     )
 
 
-class _Stage(Enum):
+class _ExpectedPart(Enum):
     """Part of an HTTP request that a connection expects next: headers, body, or nothing between two requests."""
 
     NOTHING = auto()
@@ -113,7 +113,7 @@ class HttpConnection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
         self._idle_order = config.idle_order
-        self._stage = _Stage.NOTHING
+        self._expected_part = _ExpectedPart.NOTHING
         self._begun = self._heard = self._read_at = self.loop.time()
         self._unread_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -159,7 +159,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Record that a request has begun (callback of the parser)."""
-        self._stage = _Stage.HEADERS
+        self._expected_part = _ExpectedPart.HEADERS
         self._begun = self._heard
         self._sizes.begin_request()
         super().on_message_begin()
@@ -176,7 +176,7 @@ class HttpConnection(HttpToolsProtocol):
         The app must not receive a trailer as a header (RFC 9110 section 6.5.1).
         """
         self._sizes.count_header(name, value)
-        if self._stage is not _Stage.BODY:
+        if self._expected_part is not _ExpectedPart.BODY:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
@@ -196,12 +196,12 @@ class HttpConnection(HttpToolsProtocol):
         if host is not None:
             self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
         super().on_headers_complete()
-        self._stage = _Stage.BODY
+        self._expected_part = _ExpectedPart.BODY
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
         self._sizes.mark_parser_buffer_empty()
-        self._stage = _Stage.NOTHING
+        self._expected_part = _ExpectedPart.NOTHING
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -228,7 +228,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Reject an invalid request; if an earlier request still waits for its response, just close the connection."""
-        begun = b"" if self._stage is _Stage.BODY else self._data
+        begun = b"" if self._expected_part is _ExpectedPart.BODY else self._data
         error = self._fault or self._sizes.error or build_parse_error(begun, msg.rstrip("."))
         if self._can_reply():
             self._reply_then_close_after_delay(
@@ -261,13 +261,15 @@ class HttpConnection(HttpToolsProtocol):
             return
         if self._is_waiting_for_server():
             self._begun = self._heard = now
-        remaining = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
+        remaining = (
+            (self._begun if self._expected_part is _ExpectedPart.HEADERS else self._heard) + self._limits.seconds - now
+        )
         if remaining > 0:
             self._start_timer(remaining)
-        elif self._stage is _Stage.NOTHING:
+        elif self._expected_part is _ExpectedPart.NOTHING:
             self._close()
         else:
-            part = self._stage.name.lower()
+            part = self._expected_part.name.lower()
             _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
             self._reply_if_possible_then_close(
                 build_timeout_reply(
@@ -294,7 +296,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _is_waiting_for_server(self) -> bool:
         """Return whether the client waits for a response, or the connection is idle between two requests."""
-        if self._stage is _Stage.BODY:
+        if self._expected_part is _ExpectedPart.BODY:
             return bool(self.pipeline) or self.flow.read_paused
         return self._has_unfinished_response() or self.timeout_keep_alive_task is not None
 
@@ -309,7 +311,7 @@ class HttpConnection(HttpToolsProtocol):
         self._close()
 
     def _can_reply(self) -> bool:
-        if self._stage is _Stage.BODY:
+        if self._expected_part is _ExpectedPart.BODY:
             return not self.pipeline and not self.cycle.response_started
         return not self._has_unfinished_response()
 
@@ -336,13 +338,13 @@ class HttpConnection(HttpToolsProtocol):
 
     def try_close_unless_busy(self) -> bool:
         """Close this connection unless it processes a request or sends a reply; return whether it was closed."""
-        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._has_unfinished_response()
+        busy = bool(self.pipeline) if self._expected_part is _ExpectedPart.BODY else self._has_unfinished_response()
         # A normal close would leave the socket open until the client has read its reply.
         busy = busy or self.transport.get_write_buffer_size() > 0
         if busy or self._is_rejected or self.transport.is_closing():
             return False
         self.connections.discard(self)
-        if self._stage is _Stage.NOTHING:
+        if self._expected_part is _ExpectedPart.NOTHING:
             self._close()
         else:
             self._reply_if_possible_then_close(
@@ -391,14 +393,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def _read_or_create_request_id(self) -> str:
         known: RawHeaders = self.headers or ()
-        return read_or_create_request_id(() if self._stage is _Stage.NOTHING else known)
+        return read_or_create_request_id(() if self._expected_part is _ExpectedPart.NOTHING else known)
 
     def _find_request_target(self) -> bytes:
         """Return the target of the current request, as far as it was received; no bytes if it is unknown.
 
         The parser passes the target on only after a valid method. Until then, this method searches the received bytes.
         """
-        known = b"" if self._stage is _Stage.NOTHING else self.url
+        known = b"" if self._expected_part is _ExpectedPart.NOTHING else self.url
         return known or find_request_target(self._data)
 
     def _write_reply(self, reply: Reply) -> None:

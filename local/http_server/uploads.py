@@ -58,7 +58,7 @@ class UploadInterruptedError(Exception):
     """Exception raised if the client disconnects before the upload is complete."""
 
 
-class Uploads:
+class UploadHandler:
     """Handler of the requests to signed upload links.
 
     Args:
@@ -257,14 +257,14 @@ class _Upload:
     def _move_draft_to_block(self, draft: Path, block_name: str) -> None:
         _remove_abandoned_blocks(self._blocks.parent)
         try:
-            self._move_draft_to_block_folder(draft, block_name)
+            self._create_block_folder_and_move_draft(draft, block_name)
         except FileNotFoundError:
             # The upload of a whole file deleted the folder at the same time.
-            self._move_draft_to_block_folder(draft, block_name)
+            self._create_block_folder_and_move_draft(draft, block_name)
         # The blob does not contain the new block, even if the list of the joined blocks names an earlier one.
         self._committed_list.unlink(missing_ok=True)
 
-    def _move_draft_to_block_folder(self, draft: Path, block_name: str) -> None:
+    def _create_block_folder_and_move_draft(self, draft: Path, block_name: str) -> None:
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block_name)
 

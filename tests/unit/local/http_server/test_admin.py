@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.host.worker import LoadedFunction
-from local.http_server.admin import Admin
+from local.http_server.admin import AdminHandler
 from shared.errors import Kind, WorkspaceError
 
 TIMER = LoadedFunction("tick", "1", {"type": "timerTrigger", "name": "timer"}, None)
@@ -26,7 +26,7 @@ TIMER = LoadedFunction("tick", "1", {"type": "timerTrigger", "name": "timer"}, N
 def test_only_local_callers_can_run_a_timer(client: tuple[str, int] | None, allowed: bool) -> None:  # noqa: FBT001  a case
     """Only callers on the loopback interface can run a timer."""
     ran: list[str] = []
-    admin = Admin({"tick": TIMER}, {"tick": lambda: ran.append("tick")})
+    admin = AdminHandler({"tick": TIMER}, {"tick": lambda: ran.append("tick")})
     scope: dict[str, Any] = {"method": "POST", "headers": [], "client": client}
     with nullcontext() if allowed else pytest.raises(WorkspaceError) as refused:
         admin.handle(scope, "/admin/functions/tick", b"")
@@ -39,7 +39,7 @@ def test_only_local_callers_can_run_a_timer(client: tuple[str, int] | None, allo
 )
 def test_web_pages_cannot_run_functions(header: tuple[bytes, bytes]) -> None:
     """A web page cannot run functions, even if its host name resolves to this machine."""
-    admin = Admin({"tick": TIMER}, {"tick": pytest.fail})
+    admin = AdminHandler({"tick": TIMER}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": "POST", "headers": [header], "client": ("127.0.0.1", 1)}
     with pytest.raises(WorkspaceError) as refused:
         admin.handle(scope, "/admin/functions/tick", b"")
@@ -59,7 +59,7 @@ def test_web_pages_cannot_run_functions(header: tuple[bytes, bytes]) -> None:
 def test_invalid_administration_requests_are_rejected(method: str, path: str, body: bytes, kind: Kind) -> None:
     """The administration API runs only timers and accepts only an empty body or a JSON object."""
     serve = LoadedFunction("serve", "2", {"type": "httpTrigger", "name": "req"}, None)
-    admin = Admin({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})
+    admin = AdminHandler({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": method, "headers": [], "client": ("127.0.0.1", 1)}
     with pytest.raises(WorkspaceError) as refused:
         admin.handle(scope, path, body)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from local.http_server.files import Files
+from local.http_server.files import SignedLinkHandler
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks
 from shared.errors import Kind, WorkspaceError
@@ -106,7 +106,7 @@ async def test_no_link_can_be_verified_while_the_key_is_damaged(tmp_path: Path) 
     link = FileLink("downloads", "job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     path, _, query = FileLinks("", tmp_path / "other-key").create_signed_url(link).partition("?")
     (tmp_path / "files-key").write_bytes(b"cut")
-    files = Files(tmp_path / "blobs", FileLinks("", tmp_path / "files-key"), accept_upload)
+    files = SignedLinkHandler(tmp_path / "blobs", FileLinks("", tmp_path / "files-key"), accept_upload)
     scope = {"method": "GET", "raw_path": path.encode(), "query_string": query.encode(), "headers": []}
     with pytest.raises(WorkspaceError) as caught:
         await files.serve(scope, send_or_receive, send_or_receive, "id")

@@ -96,7 +96,7 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
     monkeypatch.setattr(Path, "unlink", record_thread)
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with pytest.raises(uploads.UploadInterruptedError):
-        await uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, {}, raise_disconnect)
+        await uploads.UploadHandler(tmp_path, accept_upload).serve("PUT", linked, {}, raise_disconnect)
     assert list((tmp_path / "downloads" / ".drafts").iterdir()) == []
     assert len(threads) == 1
     assert threading.get_ident() not in threads
@@ -145,7 +145,7 @@ async def test_a_deleted_temporary_file_does_not_hide_the_cause_of_a_failure(
 
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with pytest.raises(uploads.UploadInterruptedError):
-        await uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, query, delete_drafts_and_disconnect)
+        await uploads.UploadHandler(tmp_path, accept_upload).serve("PUT", linked, query, delete_drafts_and_disconnect)
 
 
 async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None:
@@ -161,7 +161,9 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with ThreadPoolExecutor() as threads:
         asyncio.get_running_loop().set_default_executor(threads)
-        serving = uploads.Uploads(tmp_path, accept_upload).serve("PUT", linked, {"comp": "blocklist"}, send_block_list)
+        serving = uploads.UploadHandler(tmp_path, accept_upload).serve(
+            "PUT", linked, {"comp": "blocklist"}, send_block_list
+        )
         task = asyncio.create_task(serving)
         writer = await asyncio.to_thread(block.open, "wb")
         task.cancel()

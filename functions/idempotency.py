@@ -52,9 +52,10 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def reject_reused_idempotency_key(call: Call[Any, Any]) -> AsyncIterator[None]:
-    """Context manager: reject the request if its Idempotency-Key was used for another request; execute retries again.
+    """Context manager: reject the request if its Idempotency-Key was used for another request.
 
-    This is for requests that change nothing. If the request is rejected, the caller may use the key again.
+    This is for requests that change nothing, so a retry with the same key is simply executed again. If the request is
+    rejected, the caller may use the key again.
 
     Raises:
         WorkspaceError: as :func:`reserve_append_id`.

@@ -123,7 +123,7 @@ def build_route_tools(operations: Mapping[str, Operation], send_request: SendReq
     """Build the MCP tools that call operations of the HTTP API.
 
     Args:
-        operations: operations that the caller may use, by name; a tool of another operation is omitted.
+        operations: operations that the caller may use, by name; tools that call other operations are omitted.
         send_request: sends a request through the request pipeline as the caller.
     """
     return [

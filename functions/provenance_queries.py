@@ -175,7 +175,7 @@ def _parse_and_clamp_to_stored_range(text: str) -> int:
 
 @dataclass(slots=True)
 class LenientParser:
-    """Parser of query parameters that ignores invalid dates and numbers and empty filters, and uses their defaults.
+    """Parser of query parameters that replaces invalid dates, invalid numbers and empty filters by default values.
 
     Attributes:
         ignored: names of the ignored parameters.

@@ -256,7 +256,10 @@ async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: Validatio
 
 
 def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:
-    """Return the webhook's id and the status filter as a text; a paging cursor with another text is invalid."""
+    """Return the webhook's id and the status filter of a list of deliveries as one text.
+
+    The paging cursor contains this text, so that a cursor of another list is rejected.
+    """
     return f"{call.path['id']} {call.query.status or ''}"
 
 

@@ -97,7 +97,7 @@ async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
 def _build_info_and_settings(
     body: WorkspaceBody, stored_workspace: Mapping[str, Any], stored_settings: Mapping[str, Any]
 ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
-    """Build the models of the workspace: the stored definitions, changed by the request body."""
+    """Build the models of the workspace from their stored definitions, with the changes that the request body makes."""
     info = WorkspaceInfo.model_construct(id=stored_workspace["id"], name=body.name, description=body.description)
     before = WorkspaceSettings.model_validate(stored_settings)
     return info, before.model_copy(update={"policies": body.policies})

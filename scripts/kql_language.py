@@ -79,7 +79,7 @@ def read_kql_names_by_kind() -> dict[str, Any]:
 
 
 def read_kql_names_from_service(node_path: str = "node") -> dict[str, Any]:
-    """Run Microsoft's language service under Node.js; return its KQL names as :func:`read_kql_names_by_kind` does.
+    """Run Microsoft's KQL language service under Node.js; return its functions, aggregates and other names, by kind.
 
     Args:
         node_path: path of Node.js.

@@ -145,7 +145,9 @@ class _ClientStream:
 
 
 class HubProgress:
-    """Implementation of IngestionProgress: compares the consumer groups' offsets with the newest events of the hub.
+    """Implementation of IngestionProgress: waits until consumer groups have read all current events of the hub.
+
+    It compares the groups' offsets with the sequence numbers of the newest events.
 
     Args:
         hub: access to the hub.

@@ -17,7 +17,7 @@ TOKEN_MINUTES: Final = Decimal(480)
 
 
 class SignInExchange:
-    """Handler of ``POST /local/sign-in``."""
+    """Handler of ``POST /local/sign-in``, which exchanges a one-time sign-in code for an access token."""
 
     def __init__(self, codes: SignInCodes) -> None:
         self._codes = codes

@@ -41,7 +41,8 @@ class _Sender(NamedTuple):
 
     Attributes:
         member: holder of the token.
-        identity: reply of the service about the member's key, with its ``connections`` and ``devices`` if it is bound.
+        identity: reply of the operation ``whoami`` for the member's key; if the key is bound, the reply contains the
+            ``connections`` and ``devices`` for which the key may send telemetry.
     """
 
     member: TokenHolder
@@ -105,7 +106,7 @@ def find_device_id_or_empty(pattern_lists: Sequence[Sequence[str]], fixed_device
 
     Args:
         pattern_lists: lists of shell-style patterns; an empty list allows each device.
-        fixed_device_id: the only possible device id; empty if the message can name its device.
+        fixed_device_id: device id of all messages of the connection; empty if each message names its device.
     """
     made = [DEVICE, *(_build_matching_text(pattern) for limit in pattern_lists for pattern in limit)]
     for device in [fixed_device_id] if fixed_device_id else made:

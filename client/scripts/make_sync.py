@@ -1,7 +1,7 @@
 """Derive the package ``oi._sync`` from ``oi._async``; with ``--check``, write nothing but report differences.
 
 The asyncio client is the source: ``async``, ``await`` and similar words are removed from its modules. ``waiting.py`` is
-written by hand on both sides.
+written by hand in both packages.
 """
 
 import re

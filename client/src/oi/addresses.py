@@ -1,4 +1,4 @@
-"""Rules for the addresses of services."""
+"""Checks of service addresses (URLs), their form in messages without secrets, and the proxy for an address."""
 
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -32,8 +32,8 @@ def find_proxy_url(url: str) -> str | None:
     """Return the proxy that the environment variables name for requests to a URL; None if there is none.
 
     The variable for the scheme, such as ``HTTPS_PROXY``, has priority over ``ALL_PROXY``. ``NO_PROXY`` lists hosts to
-    which requests use no proxy. This function follows the HTTP library for ``ALL_PROXY``, which the WebSocket library
-    treats differently.
+    which requests use no proxy. ``ALL_PROXY`` has the same effect as in the HTTP library; the WebSocket library treats
+    it differently.
     """
     parts = urlsplit(url)
     proxies = getproxies()
@@ -44,9 +44,9 @@ def find_proxy_url(url: str) -> str | None:
 
 
 def format_url_without_secrets(url: str) -> str:
-    """Return scheme, host and path of a URL; "another address" if it is malformed or has none of them.
+    """Return the scheme, host and path of a URL; "another address" if the URL is malformed or empty.
 
-    The rest is omitted, because it may contain secrets such as the signature of a link.
+    User name, query and fragment are omitted, because they may contain secrets such as the signature of a link.
 
     Example:
         >>> format_url_without_secrets("https://user:secret@plant.example:8443/a?sig=secret#secret")

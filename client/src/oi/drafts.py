@@ -1,4 +1,4 @@
-"""Drafts: new files that are written beside a file and replace it when they are complete.
+"""Draft files: temporary files in the folder of a target file, which replace the target when they are complete.
 
 This module needs only the standard library, because offline verification uses it, too.
 """
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def create_draft_file(target: Path, mode: int = 0o666) -> Iterator[Path]:
-    """Context manager: create an empty file in the folder of ``target``, yield its path, and remove it at the end.
+    """Context manager: create an empty draft file in the folder of ``target``, and yield the path of the draft.
 
-    A file that was moved to ``target`` is not removed. The name of the draft is random, so that two processes that
-    replace the same file never write to the same draft.
+    The caller writes the draft and moves it to ``target``; a draft that the caller did not move is removed at the end.
+    The name of the draft is random, so that two processes that replace the same file never write to the same draft.
 
     Args:
         target: path of the file that the draft replaces.

@@ -141,7 +141,11 @@ class _ResultPage(NamedTuple):
 
 
 def _build_result_page(authorization_reply: Mapping[str, str] | None) -> _ResultPage:
-    """Describe the result of the sign-in for the browser; ``authorization_reply`` is None for any other request."""
+    """Build the page that tells the user in the browser whether the sign-in succeeded.
+
+    ``authorization_reply`` has the parameters of the redirect that ends the sign-in. For any other request it is None,
+    and the page is "Not found".
+    """
     if authorization_reply is None:
         return _ResultPage(404, "Not found", "This address does not belong to a sign-in that is waiting.")
     if "code" in authorization_reply:

@@ -143,9 +143,10 @@ def _print_error_and_get_exit_code(error: Exception) -> ExitCode:
 
 
 def _build_error_lines(error: "ApiError") -> list[str]:
-    """Return the description of an error, and a line for each invalid field unless the description names the only one.
+    """Return the lines that describe an error to the user: its description, then one line for each invalid field.
 
-    The service joins the messages of all fields to one description. If there are several, a short one replaces it.
+    If the only invalid field is in the description already, it gets no line. If the description lists several fields,
+    "the request has several errors" replaces the list.
     """
     description = str(error)
     lines = [_format_invalid_field(each) for each in error.errors]
@@ -159,7 +160,7 @@ def _build_error_lines(error: "ApiError") -> list[str]:
 
 
 def _format_invalid_field(field_error: Mapping[str, Any]) -> str:
-    """Format an invalid field as the service does in descriptions; fields of workspace documents have a position."""
+    """Format an invalid field as ``field: message``; a field of a workspace document has its line and column first."""
     line, column = field_error.get("line"), field_error.get("column")
     place = "" if line is None or column is None else f"line {line}, column {column}: "
     return f"{place}{field_error.get('field')}: {field_error.get('message')}"

@@ -49,7 +49,7 @@ def read_json(file: IO[str]) -> Any:
     """Read a JSON file and return its value.
 
     Raises:
-        UsageError: the file is not UTF-8 text, or not JSON that the service could read.
+        UsageError: the file is not UTF-8 text, or is JSON that the service would reject.
     """
     try:
         value = parse_json(file.read())
@@ -78,7 +78,7 @@ def read_key_from_standard_input() -> str:
 
 
 def _open_standard_input(errors: str) -> IO[str]:
-    """Return standard input as UTF-8 text; ``errors`` states how other bytes are handled, as for `open`."""
+    """Return standard input as UTF-8 text; ``errors`` selects the treatment of invalid bytes, as for `open`."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8-sig", errors=errors)
     return sys.stdin

@@ -66,10 +66,11 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
 
 @contextmanager
 def _replace_login() -> Iterator[None]:
-    """Context manager: lock the stored login, and end a sign-in with the browser that the block replaces.
+    """Context manager: lock the stored login while the ``with`` block replaces it, then end the replaced sign-in.
 
-    If its service does not end it, only a note is printed: the service may no longer exist. The lock lasts until then;
-    otherwise, the sign-in of a login in between would not be ended.
+    Only a sign-in with the browser is ended, with a request to its service. If this request fails, only a note is
+    printed, because the service may no longer exist. The lock is held until the end of this request; without it, the
+    block could overwrite a login that another command stored meanwhile, and that sign-in would never be ended.
     """
     from oi.cli.stored_grant import build_grant_from_stored_login, end_grant  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import lock_login, read_login_file  # noqa: PLC0415  as above

@@ -10,7 +10,7 @@ from oi.oauth import Grant, open_http_client, refresh_grant, request_server_meta
 
 
 def store_grant_and_describe_place(url: str, grant: Grant) -> str:
-    """Store the tokens of a sign-in; return a description of the place where the refresh token is stored.
+    """Store the tokens of a sign-in; describe where the refresh token is stored: in the keyring, or in a file.
 
     The caller holds the lock of :func:`lock_login`.
     """

@@ -105,7 +105,7 @@ def lock_login() -> Iterator[None]:
 
 
 def store_login_and_describe_place(url: str, key: str) -> str:
-    """Store the address of a service and an API key; return a description of the place where the key is stored.
+    """Store the address of a service and an API key; describe where the key is stored: in the keyring, or in a file.
 
     The caller holds the lock of :func:`lock_login`.
     """
@@ -113,7 +113,7 @@ def store_login_and_describe_place(url: str, key: str) -> str:
 
 
 def store_secret_and_describe_place(login: Mapping[str, Any], secret_name: str, secret: str) -> str:
-    """Store a login and its secret; return a description of the place where the secret is stored.
+    """Store a login and its secret; describe where the secret is stored: in the keyring, or in the login file.
 
     The secret of an earlier login at another address is removed from the keyring. The caller holds the lock of
     :func:`lock_login`.

@@ -152,9 +152,10 @@ class _MessagePrinter:
 
 
 def _check_default_metadata(message: Mapping[str, Any]) -> None:
-    """Check the ids and the time of a message that the service reads at the default places.
+    """Check the properties ``messageId``, ``deviceId`` and ``timestamp`` of a message.
 
-    A running gateway leaves this to the service, which reads other places if the connection has its own pointers.
+    These properties contain the metadata by default. A running gateway leaves this check to the service. If the connection has JSON pointers of its own, the service
+    reads the metadata from other properties.
     """
     for name in ("messageId", "deviceId"):
         if name in message and not _is_valid_id(message[name]):
@@ -182,7 +183,7 @@ class _EmptyMarkStore:
 
     @property
     def acknowledged_position(self) -> int:
-        """Always the same position, because no marks are stored."""
+        """Always 0, because no marks are stored."""
         return 0
 
     def forget_marks_up_to(self, position: int) -> None:

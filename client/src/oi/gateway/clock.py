@@ -11,20 +11,20 @@ TOLERATED_SECONDS = 60.0
 def _read_boot_clock_seconds() -> float:
     """Return the seconds since the machine was started, including the time during which it was suspended.
 
-    ``time.monotonic`` omits that time on Linux; it is used only on systems without another clock for this purpose.
+    On systems without ``CLOCK_BOOTTIME``, return ``time.monotonic()``, which may omit the suspended time.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class ReceiveClock:
-    """Clock that returns the local time or, if it differs much from the service's time, the service's time.
+    """Clock that returns the local time, or the service's time if the two differ by more than a minute.
 
     Each reply of the service contains the service's time. Between two replies, the monotonic clock advances this time,
-    because somebody may change the local clock in the meantime.
+    because the local clock may be set in the meantime.
 
     Args:
         read_wall_clock: returns the time of this machine in seconds since 1970.
-        read_monotonic_clock: returns the seconds since an arbitrary start; nobody can set this clock.
+        read_monotonic_clock: returns the seconds since an arbitrary start; this clock cannot be set.
     """
 
     def __init__(

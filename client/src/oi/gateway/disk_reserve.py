@@ -29,16 +29,17 @@ class DiskReserve:
         return False
 
     def discard_if_sparse(self) -> None:
-        """Delete the file if it occupies less than its size, because a backup restored it as a sparse file.
+        """Delete the file if it occupies less disk space than its size, because a backup restored it as a sparse file.
 
-        Call this once: a file system that compresses stores every reserve in less space.
+        Call this only once. On a file system with compression every reserve occupies less space, so repeated calls
+        would delete each new reserve.
         """
         with suppress(FileNotFoundError):
             if self._path.stat().st_blocks * _BLOCK_BYTES < self._size:
                 self.release()
 
     def create_if_missing(self) -> None:
-        """Reserve the space again if it was released.
+        """Create the file unless it exists with its full size.
 
         Raises:
             OSError: the disk has too little free space, or the file cannot be created.
@@ -54,7 +55,7 @@ class DiskReserve:
             ) from None
 
     def release(self) -> None:
-        """Release the space for other files."""
+        """Delete the file, so that other files can use its disk space."""
         self._path.unlink(missing_ok=True)
 
     def _create(self) -> None:
@@ -73,7 +74,10 @@ class DiskReserve:
                 file.write(bytes(self._size))
 
     def _check_free_space(self) -> None:
-        """Raise an error if the space is not free; an attempt would take the rest of the disk from other programs."""
+        """Raise an OSError if the disk has less free space than the file needs.
+
+        Without this check, an attempt to create the file would use up the free space that other programs need.
+        """
         disk = os.statvfs(self._path.parent)
         # Some network file systems state 0, whatever is free.
         if 0 < disk.f_bavail * disk.f_frsize < self._size:

@@ -49,8 +49,8 @@ class Intake:
         metrics: counters and gauges to update.
 
     Attributes:
-        acknowledged_mark_id: row id in the spool of the newest marks (identifiers of deliveries) whose deliveries have
-            all been acknowledged.
+        acknowledged_mark_id: id of the newest spool row of marks whose deliveries have all been acknowledged; a mark is
+            bytes that identify a delivery.
     """
 
     def __init__(self, routes: Routes, spool: SpoolThread, clock: ReceiveClock, metrics: Metrics) -> None:
@@ -81,7 +81,7 @@ class Intake:
         self._waiting_for_room.append(function)
 
     def call_after_each_store(self, function: Callable[[], None]) -> None:
-        """Register a function that is called each time after messages were stored."""
+        """Register a function that is called each time messages have been stored in the spool."""
         self._stored_listeners.append(function)
 
     def accept_delivery(self, delivery: Delivery) -> None:
@@ -176,7 +176,11 @@ class Intake:
         return len(fitting)
 
     async def _make_room(self, received: list[_Pending]) -> None:
-        """If the spool is full, store messages of connections that the service refuses as rejected."""
+        """If the received messages do not fit into the spool, move old messages to the rejected messages.
+
+        Only messages of refused connections are moved: connections of which the service refuses all messages. Rejected
+        messages do not count towards the limit of the spool.
+        """
         spool, needed_bytes = self._spool.spool, sum(each.spool_bytes for each in received)
         if needed_bytes <= spool.appendable_bytes:
             return
@@ -216,7 +220,7 @@ class Intake:
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
 
     def _count_rejected_and_should_log(self, reason: str, messages: int) -> bool:
-        """Count rejected messages; return whether to log them."""
+        """Add rejected messages to the metrics; return whether to log: once per thousand messages of a reason."""
         label = f'reason="{reason}"'
         before = self._metrics.get_count("rejected_messages_total", label)
         self._metrics.increase_counter("rejected_messages_total", messages, label)

@@ -106,9 +106,12 @@ def _encode_ndjson_line(message: dict[str, Any]) -> bytes:
 
 
 def _pop_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    """Remove the metadata from a message, at the places that JSON pointers select.
+    """Remove the metadata that the JSON pointers in ``fields`` select from a message.
 
-    Return the metadata with the service's property names.
+    Return the removed values by the service's property names, such as ``deviceId``, with the time as RFC 3339.
+
+    Raises:
+        RejectedError: a value is not valid metadata, or the payload has a property with the name of metadata.
     """
     pointers = _map_extracted_names_to_pointers(fields)
     # All values are read before one is removed, because two pointers may select the same property.
@@ -130,11 +133,13 @@ def _pop_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
 
 
 def _map_extracted_names_to_pointers(fields: Fields) -> dict[str, str]:
-    """Return the JSON pointer of each metadata value that the gateway extracts, by the service's property name.
+    """Return the JSON pointers of the metadata to extract, such as ``{"deviceId": "/head/rig"}``.
 
-    The gateway extracts each value for which the route has a pointer. It leaves the others in the message, where the
-    service finds them by their property names, with two exceptions: a ``timestamp`` that is not RFC 3339, because it is
-    converted, and a property that the pointer of another value selects, because that property is removed.
+    The gateway extracts each of ``messageId``, ``deviceId`` and ``timestamp`` for which the route has a pointer. It
+    leaves the other metadata in the message, where the service finds it, with two exceptions:
+
+    - A ``timestamp`` whose format is not RFC 3339 is extracted, because it is converted.
+    - A property is extracted if the pointer of another value selects it, because that property is removed.
     """
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     selected = {pointer for pointer in pointers.values() if pointer is not None}

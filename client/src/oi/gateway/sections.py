@@ -54,9 +54,9 @@ class Section:
         return value
 
     def get_value_as_text(self, property_name: str, default: str) -> str:
-        """Return the value of a property as text; if it is missing, return the default.
+        """Return a property as text, also if YAML has read it as a number, such as `10`.
 
-        YAML reads `10` as a number.
+        If the property is missing, return the default.
         """
         return str(self._get_property(property_name, default))
 

@@ -91,7 +91,7 @@ class Sender:
     def _start_requests_and_get_wait_seconds(self) -> float:
         """Start a request for each connection that has stored messages and no running request.
 
-        Return the seconds after which this function must be called again, unless :attr:`_changed` is set earlier.
+        Return the maximum number of seconds to wait before the next call; the event ``_changed`` ends the wait earlier.
         """
         now = time.monotonic()
         if now < self._paused_until:
@@ -159,7 +159,11 @@ class Sender:
         self._next_at[batch.lookup] = time.monotonic() + self._choose_linger_seconds(batch.lookup, is_full=is_full)
 
     def _choose_linger_seconds(self, lookup: str, *, is_full: bool) -> float:
-        """Return the pause before the next batch of a connection, and double the pause after that batch."""
+        """Return the seconds to wait before the next batch of a connection, so that more messages can arrive for it.
+
+        Each small batch doubles the wait, up to 2 seconds. After a batch that was more than half full (``is_full``),
+        there is no wait.
+        """
         if is_full:
             self._linger_seconds.pop(lookup, None)
             return 0.0
@@ -168,6 +172,7 @@ class Sender:
         return linger
 
     async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after_seconds: float | None) -> None:
+        """Take the action that the refusal of a batch requires: reject messages, send fewer, or pause."""
         now = time.monotonic()
         # During an outage, the messages of a connection that was refused before are as valuable as all others.
         is_refused = refusal.action is Action.HOLD_CONNECTION and refusal.concerns_connection
@@ -188,7 +193,7 @@ class Sender:
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _store_reported_lines_as_rejected(self, refusal: Refusal, batch: Batch) -> None:
-        """Store the messages that the service's error names as rejected; the rest of the batch is sent again later."""
+        """Reject the messages that the service's error names; the other messages of the batch are sent again later."""
         lines = batch.lines
         named = refusal.map_rejected_lines_to_reasons(lines)
         rejected = [
@@ -203,7 +208,10 @@ class Sender:
         await self._store_rejected(refusal, batch, accepted, rejected)
 
     async def _reduce_batch_size(self, refusal: Refusal, batch: Batch) -> None:
-        """Halve the size of the connection's batches; store a single message that is too large as rejected."""
+        """Halve the size of the connection's batches; if the batch was a single message, reject this message.
+
+        If the error gives no reason to reject a single message, pause the connection instead.
+        """
         if batch.messages > 1:
             if batch.lookup not in self._max_bytes:
                 _LOG.warning("%s Sending fewer messages in one request.", refusal.text)
@@ -222,6 +230,7 @@ class Sender:
         _LOG.warning("%s", refusal.text)
 
     async def _hold_connection(self, refusal: Refusal, batch: Batch) -> None:
+        """Send no messages of the batch's connection for a minute; log the refusal unless it was logged before."""
         self._log_error_if_changed(batch.lookup, refusal.text)
         self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
 

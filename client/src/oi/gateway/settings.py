@@ -36,7 +36,8 @@ class ServiceSettings:
         Call this again after a failed request, because an operator may have replaced the key.
 
         Raises:
-            SettingsError: the file or environment variable with the key is missing, empty or contains something else.
+            SettingsError: the file or environment variable with the key is missing, unreadable or empty, or contains
+                characters that no key can have.
         """
         place = "The variable OI_KEY" if self.key_file is None else f"The file {self.key_file}"
         key = self._read_unchecked_api_key()

@@ -126,9 +126,10 @@ class Waiting:
 
 
 class GatewaySpool:
-    """Messages on disk. The messages of a connection that are stored together are one row, called a block.
+    """SQLite file of waiting messages, rejected messages, marks that identify deliveries, and subscriptions.
 
-    All methods must be called from the same thread.
+    The waiting messages of a connection that are stored together are one row, called a block. All methods must be
+    called from the same thread.
 
     Args:
         settings: path and maximum size of the file, and the policy for a full file.
@@ -137,7 +138,7 @@ class GatewaySpool:
         waiting: number and size of the messages that wait to be sent.
         rejected_bytes: total size of the rejected messages.
         deleted_rejected_messages: number of rejected messages that were deleted since the start to limit their size.
-        last_mark_id: row id of the newest marks of deliveries; 0 if there are none.
+        last_mark_id: id of the newest row of marks, which identify deliveries; 0 if there is none.
 
     Raises:
         SpoolInUseError: another process uses the file.
@@ -197,7 +198,7 @@ class GatewaySpool:
 
         Raises:
             SpoolFullError: the messages do not fit into the file (policy ``stop``).
-            OSError: the disk has no room for the reserve, with which messages are deleted from a full disk.
+            OSError: the disk has no room for the reserve file, which is needed to delete messages on a full disk.
             sqlite3.Error: the disk is full or fails.
         """
         size = sum(len(line) for each in lines_by_lookup.values() for line in each)
@@ -250,21 +251,21 @@ class GatewaySpool:
             self._shrink_file()
 
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
-        """Record whether the service refused the last request of a connection because of the connection itself."""
+        """Record whether the last reply refused the connection itself, for instance because it is disabled."""
         if is_refused:
             self._refused.add(lookup)
         else:
             self._refused.discard(lookup)
 
     def reject_refused_connections(self, needed_bytes: int) -> int:
-        """Store messages of refused connections as rejected until ``needed_bytes`` fit into the file.
+        """Move messages of refused connections to the rejected messages until ``needed_bytes`` fit into the file.
 
-        A connection is refused if the service refuses all its messages. The oldest messages of the refused connection
-        whose messages take the most bytes are rejected first. Half of the file remains for refused connections. With
-        the policy ``dropOldest``, this method does nothing.
+        A connection is refused if the service refuses all its messages. The method moves the oldest messages of the
+        refused connection with the most bytes in the file first. It stops when the waiting messages of all refused
+        connections take at most half of the file. With the policy ``dropOldest``, it does nothing.
 
         Returns:
-            Number of messages that were stored as rejected.
+            Number of messages that were moved.
         """
 
         def reject_oldest_messages() -> int:
@@ -303,7 +304,7 @@ class GatewaySpool:
         self._run_transaction(lambda: self._database.execute("DELETE FROM mark"))
 
     def forget_marks_up_to(self, mark_id: int) -> None:
-        """Delete the marks up to a row id, because their deliveries are not repeated any more."""
+        """Delete the rows of marks with ids up to ``mark_id``, because their deliveries are not repeated any more."""
         self._run_transaction(lambda: self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id,)))
 
     def read_subscriptions(self, client_id: str) -> list[str]:
@@ -333,7 +334,11 @@ class GatewaySpool:
         return [StoredRejection(row[0], Rejected(*row[1:])) for row in rows]
 
     def _run_transaction(self, change: Callable[[], _Result], *, may_use_reserve: bool = True) -> _Result:
-        """Run a function as a transaction; if the disk is full, make room and run it once more."""
+        """Run a function as a transaction; if the disk is full, free disk space and run the function once more.
+
+        ``may_use_reserve`` is False for a function that stores messages: it must not use the space of the reserve file,
+        which is needed to delete messages.
+        """
         try:
             with self._open_spool_transaction():
                 return change()
@@ -354,13 +359,20 @@ class GatewaySpool:
             self._free_disk_space()
 
     def _free_disk_space_if_useful(self) -> None:
-        """Release the disk space of the write-ahead log and of removed messages; use the reserve only if necessary."""
+        """Free the disk space of the write-ahead log and, if there are any, of removed messages.
+
+        The reserve file is deleted and created again only if the free disk space is not enough for the log, or if there
+        are removed messages.
+        """
         # Another program that fills the disk could take the space of a released reserve.
         if not self._try_copy_log_into_file() or self._count_free_pages():
             self._free_disk_space()
 
     def _free_disk_space(self) -> None:
-        """Release the disk space of the log and of removed messages with the reserve, and reserve its space again."""
+        """Free the disk space of the write-ahead log and of removed messages.
+
+        The method deletes the reserve file first, because these steps need free disk space, and creates it again last.
+        """
         self._reserve.release()
         # The vacuum needs space in the log, so the log is emptied before it and after it.
         self._try_copy_log_into_file()
@@ -380,7 +392,7 @@ class GatewaySpool:
         return 0
 
     def _try_copy_log_into_file(self) -> bool:
-        """Empty the write-ahead log; return False if the disk has no room for its pages in the file."""
+        """Copy the write-ahead log into the spool file and empty the log; return False if the disk is too full."""
         with suppress(sqlite3.OperationalError):
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return True
@@ -435,7 +447,7 @@ class GatewaySpool:
         self.waiting.bytes += len(text)
 
     def _replace_batch(self, batch: Batch, remaining_lines: Sequence[bytes]) -> None:
-        """Delete the messages of a batch except ``remaining_lines``, which stay at the place of the batch."""
+        """Delete the messages of a batch except ``remaining_lines``, which remain the next ones to be sent."""
         self._delete_blocks_and_count_messages(batch.ids[:-1])
         # Messages of a block that was deleted to make room are not stored again.
         left = [*remaining_lines, *batch.rest] if self._delete_blocks_and_count_messages(batch.ids[-1:]) else []
@@ -481,7 +493,7 @@ class GatewaySpool:
         """Return the lookup of the refused connection whose messages take the most bytes in the spool.
 
         A connection is refused if the service refuses all its messages. Return None if the messages of all refused
-        connections together do not exceed their part of the spool.
+        connections together take at most half of the spool's maximum size.
         """
         sizes = {each: self._bytes_by_lookup[each] for each in self._refused if each in self._bytes_by_lookup}
         if sum(sizes.values()) <= self._settings.max_bytes // REFUSED_PART:
@@ -489,7 +501,7 @@ class GatewaySpool:
         return max(sizes, key=sizes.__getitem__)
 
     def _reject_oldest_block_and_count_messages(self, lookup: str) -> int:
-        """Store the messages of the oldest block of a connection as rejected; return their number."""
+        """Move the messages of a connection's oldest block (row) to the rejected messages; return their number."""
         block_id, text = self._database.execute(
             "SELECT id, lines FROM block WHERE lookup = ? ORDER BY id LIMIT 1", (lookup,)
         ).fetchone()
@@ -498,7 +510,7 @@ class GatewaySpool:
         return self._delete_blocks_and_count_messages([block_id])
 
     def _store_marks_and_get_id(self, joined_marks: bytes) -> int:
-        """Store the marks of some deliveries in one row, delete the oldest rows, and return the new row's id."""
+        """Store the marks of some deliveries in a new row; return its id. Keep only the newest MAX_MARKS rows."""
         (mark_id,) = self._database.execute(
             "INSERT INTO mark (mark) VALUES (?) RETURNING id", (joined_marks,)
         ).fetchone()
@@ -523,7 +535,7 @@ class GatewaySpool:
 
 
 def _split_into_lines(text: bytes) -> list[bytes]:
-    """Split NDJSON text into lines, which end where the service ends them."""
+    """Split NDJSON text at each line feed, as the service does; each line includes its line feed."""
     # A carriage return is permitted white space within a message, so `bytes.splitlines` would count other lines.
     return [line + b"\n" for line in text.split(b"\n")[:-1]]
 

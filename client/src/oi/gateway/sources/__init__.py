@@ -51,23 +51,26 @@ class MarkStore(Protocol):
 
     @property
     def acknowledged_position(self) -> int:
-        """Position of the newest stored marks whose deliveries have been acknowledged; it grows with later marks.
+        """Position, in the order of storage, up to which all deliveries with stored marks have been acknowledged.
 
         A source passes it to :meth:`forget_marks_up_to` when the broker cannot repeat these deliveries any more.
         """
 
     def forget_marks_up_to(self, position: int) -> None:
-        """Delete the marks up to an earlier :attr:`acknowledged_position` soon; do not wait for the result.
+        """Start to delete the marks up to a position, a former :attr:`acknowledged_position`; return immediately.
 
-        After that, a delivery with one of these marks is a new message and not a repetition.
+        When the marks are deleted, a delivery with one of them counts as a new message and not as a repetition.
         """
 
 
 class SubscriptionStore(Protocol):
-    """Port that stores the subscriptions of a source, which ends those that are no longer configured."""
+    """Port that stores the topic filters to which a source has subscribed at the broker.
+
+    After a change of the configuration, the source reads them to end the subscriptions that are no longer configured.
+    """
 
     async def read_filters(self, client_id: str) -> Sequence[str]:
-        """Return the filters to which a client may be subscribed."""
+        """Return the filters to which a client may still be subscribed at the broker."""
 
     async def write_filters(self, client_id: str, filters: Sequence[str]) -> None:
         """Replace the stored filters of a client.

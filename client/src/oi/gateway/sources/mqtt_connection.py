@@ -265,9 +265,10 @@ class MqttConnection:
             self._client.ping()
 
     def _handle_ping_reply(self) -> None:
-        """Forget the deliveries that were acknowledged before the ping.
+        """Delete the marks of the deliveries that were acknowledged before the ping.
 
-        A broker that reuses packet ids at once could otherwise send an equal message that looks like a repetition.
+        The broker cannot repeat these deliveries any more. It may reuse their packet ids at once; with the marks, an
+        equal new message would look like a repetition.
         """
         position, self._pinged_position = self._pinged_position, None
         if position is None:

@@ -21,11 +21,11 @@ def build_delivery_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
 
 
 class Redeliveries:
-    """Deliveries of earlier connections that the broker can repeat.
+    """Set of deliveries of earlier connections that the broker can repeat.
 
     Args:
-        marks: marks of the stored deliveries, oldest first; each element may contain several marks. The newest mark of
-            a packet id is used, because the broker uses an id again only after the acknowledgement.
+        marks: marks of the stored deliveries, oldest first; each element may contain several marks. Of several marks
+            with the same packet id, the newest is used: the broker reuses an id only after an acknowledgement.
     """
 
     def __init__(self, marks: Iterable[bytes] = ()) -> None:

@@ -85,7 +85,7 @@ class _VerifierKeys:
 
     @property
     def faultless_outcome(self) -> str:
-        """Result of a chain without fault: ``sound``, or a weaker one if the keys are only from the bundle itself."""
+        """Result for a chain without fault: "sound", or "agrees with itself" if the keys are only from the bundle."""
         return "agrees with itself" if self.are_from_bundle else "sound"
 
     def describe_signing_keys(self, opened_checkpoint: OpenedCheckpoint | None) -> str:
@@ -324,7 +324,7 @@ def _verify_chain_and_add_result(
 
 
 def _quote_text(text: str) -> str:
-    """Quote a text for output; escape its non-ASCII characters if the text has characters that are not printable."""
+    """Quote a text for output; if any character is not printable, escape all non-ASCII characters."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
@@ -356,9 +356,9 @@ def _verify_and_describe_complete_chain(
     records: _ChainRecords,
     checkpoint: CheckpointContent | None,
 ) -> str:
-    """Verify a whole chain of a bundle, and compare the result with the result in the manifest.
+    """Verify a whole chain of a bundle, and compare the outcome with the verification result in the manifest.
 
-    Return a text for the output: the number of records in the chain, and of those that the checkpoint covers.
+    Return a text for the output, with the number of records and the number of records that the checkpoint covers.
     """
     verdict = chain_entry["verdict"]
     scope = chain_entry["scopeKey"] or ""
@@ -384,9 +384,10 @@ def _verify_and_describe_filtered_chain(
     records: _ChainRecords,
     checkpoint: CheckpointContent | None,
 ) -> str:
-    """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters.
+    """Verify a chain of which the bundle contains only the records that match filters.
 
-    Return a description of the verified records for the output.
+    Each record must be valid and match the filters. If there is a checkpoint, a Merkle proof in the bundle must show
+    that the checkpoint covers the record. Return a description of the verified records for the output.
     """
     if checkpoint is not None and chain_entry["proof"] is None:
         raise BrokenError(chain_entry["file"], _WITHOUT_PROOFS)

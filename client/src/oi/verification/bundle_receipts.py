@@ -13,10 +13,13 @@ _NAME: Final = re.compile(r"receipts/([1-9][0-9]{0,5})/([0-9]{12})\.cbor")
 
 
 def group_receipts_by_chain(file_names: Iterable[str]) -> dict[int, dict[str, str]]:
-    """Return the names of the receipts by the number of the chain in the manifest (from 1), and then by RecordID.
+    """Find the receipts in a bundle, and group their file names by chain and record.
 
     Args:
         file_names: names of the bundle's files.
+
+    Returns:
+        For each number of a chain in the manifest (from 1), the file names of its receipts by RecordID.
     """
     groups: dict[int, dict[str, str]] = {}
     for name in file_names:

@@ -82,8 +82,8 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
 
     Args:
         arguments: arguments of the command line.
-        sign_in: returns the address of a service and a function that returns tokens. ``fetch`` calls it if its
-            arguments lack the address, or the environment the token; if it is None, both must be set.
+        sign_in: returns the address of a service and a function that returns tokens. ``fetch`` calls it if the
+            arguments contain no address, or the environment contains no token. If it is None, both are required.
     """
     try:
         if arguments[:1] == ["fetch"]:
@@ -105,7 +105,10 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
 
 
 def _check_chain_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Exit with 2 if no chain can have these options; with them, every export would look like a broken chain."""
+    """Check the options that identify a chain; exit with 2 if one is missing or a scope does not fit the target.
+
+    With such options, every export would look like a broken chain.
+    """
     for name in ("workspace", "target"):
         if getattr(options, name) is None:
             parser.error(f"--{name} is required, except for a bundle")
@@ -229,14 +232,14 @@ def _verify_exported_chain(options: argparse.Namespace) -> ExitCode:
 
 
 def _describe_read_error(records_path: str, error: Exception) -> str:
-    """Describe why the file with records cannot be read; other errors than about this file state their cause alone."""
+    """Describe why a file cannot be read; the path of the file with records precedes errors about its content."""
     if isinstance(error, UnicodeDecodeError):
         return f"{records_path} is not UTF-8 text"
     return f"{records_path}: {error}" if isinstance(error, UnreadableError) else str(error)
 
 
 def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: CheckpointContent | None) -> ExitCode:
-    """Print that the records of an export are valid; return the exit status, which is undecided without records."""
+    """Print that the records of an export are valid; return the exit status: 0, or 2 if there are no records."""
     count = len(records)
     against = _describe_checkpoint_coverage(checkpoint, count) if checkpoint else _WITHOUT_CHECKPOINT
     _print_escaped_line(f"sound: {format_count(count, 'record')}{against}" if count else f"empty: no records{against}")
@@ -245,7 +248,7 @@ def _report_sound_records(records: Sequence[Mapping[str, Any]], checkpoint: Chec
 
 
 def _describe_checkpoint_coverage(checkpoint: CheckpointContent, record_count: int) -> str:
-    """Return what a checkpoint proves about an export; an old one says nothing about the records after it."""
+    """Describe how many of an export's records a checkpoint covers; it cannot cover records that are newer than it."""
     agrees = f", checkpoint of {checkpoint.size} agrees"
     if checkpoint.size >= record_count:
         return agrees
@@ -374,13 +377,13 @@ def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
 
 
 def _report_broken_chain(place: str, reason: str) -> ExitCode:
-    """Print that the chain is broken at a place; return the exit status for a broken chain."""
+    """Print that the chain is broken, with the place (such as a RecordID) and the reason; return the exit status 1."""
     _print_escaped_line(f"broken at {place}: {reason}")
     return BROKEN
 
 
 def _report_undecided_result(reason: str) -> ExitCode:
-    """Print the reason why nothing could be verified; return the exit status for this result."""
+    """Print the reason why the verification could not be completed; return the exit status 2."""
     sys.stderr.write(f"cannot tell: {escape_controls(reason)}\n")
     return UNDECIDED
 

@@ -1,7 +1,7 @@
-"""Verification of exported records without the service, with the standard library and only two more packages.
+"""Verification of exported audit records without the service.
 
-The packages are ``cryptography`` and ``rfc8785``. This code is independent of the verification in the service, so that
-two implementations of the rules must agree.
+The module needs only the standard library, ``cryptography`` and ``rfc8785``. This code is independent of the
+verification in the service, so that two implementations of the rules must agree.
 """
 
 import json
@@ -118,7 +118,7 @@ def verify_export_and_count_records(
         records: all records of the chain, oldest first, each with its ``Hash``; they are iterated once.
         workspace: the workspace's id.
         target: container of the chain.
-        scope_key: scope of a domain chain; empty for a chain of the workspace.
+        scope_key: scope of the chain, such as ``line-1``; empty for a chain of the whole workspace.
         checkpoint: content of a checkpoint with a verified signature; the chain must begin with the records that the
             checkpoint covers.
 
@@ -139,11 +139,13 @@ def verify_export_and_count_records(
 
 
 class DecisionSignatures:
-    """Check that the electronic signature of each approval or rejection contains the hash of the decided amendment.
+    """Check of the electronic signatures of decisions: each must contain the hash of the decided amendment.
+
+    A decision is the record of an approval or rejection.
 
     Args:
-        is_complete: True if all records of a chain of amendments are added. If False, a signature is not checked if the
-            amendment is missing.
+        is_complete: True if all records of a chain of amendments will be added. If False, the signature of a decision
+            is not checked if its amendment was not added.
     """
 
     def __init__(self, *, is_complete: bool) -> None:
@@ -211,7 +213,7 @@ def _find_broken_record_id(
 
 
 def _iterate_readable_records(records: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the records up to the first that cannot be read, so that its error does not hide an earlier fault."""
+    """Yield records until one cannot be read; then stop without an error, because an earlier fault is reported."""
     with suppress(BrokenError):
         yield from records
 
@@ -237,7 +239,7 @@ def describe_record_fault_or_empty(record: Mapping[str, Any]) -> str:
 
 
 def _check_no_fork(record: Mapping[str, Any], progress: _Progress) -> None:
-    """Raise a BrokenError if another verified record has the same PreviousHash as this record."""
+    """Raise a BrokenError if a verified record with another Hash has the same PreviousHash as this record."""
     stored = str(record["Hash"])
     other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:

@@ -99,7 +99,10 @@ class _TemporaryError(FetchError):
         self._retry_after = retry_after
 
     def find_delay_seconds(self, attempt: int) -> float | None:
-        """Return the seconds to wait after a failed attempt, numbered from 1; None if there must be no repetition."""
+        """Return the seconds to wait before the next attempt; None if the request must not be repeated.
+
+        ``attempt`` is the number of the failed attempt, from 1.
+        """
         seconds = 2.0 ** (attempt - 1) if self._retry_after is None else self._retry_after
         return seconds if attempt < MAX_ATTEMPTS and seconds <= MAX_WAIT_SECONDS else None
 
@@ -110,9 +113,9 @@ class FetchResult:
 
     Attributes:
         count: number of records in the export.
-        output: path of the export; another one than the caller's if the records contradict earlier files.
+        output: path of the export: the requested path, with the suffix ``.new`` if there are contradictions.
         checkpoint: message about the checkpoint file, for the user.
-        contradictions: how the records or the checkpoint of the service contradict earlier files, which are unchanged.
+        contradictions: descriptions of contradictions between the downloaded records or checkpoint and earlier files.
     """
 
     count: int
@@ -215,7 +218,7 @@ def download_chain_and_checkpoint(
         url: address of the service.
         get_token: returns a bearer token with the access right Workspace.Provenance.Read.
         target: container of the chain.
-        scope_key: scope of a domain chain, otherwise empty.
+        scope_key: scope of the chain, such as ``line-1``; empty for a chain of the whole workspace.
         output_path: path of the export, which is created when the download is complete.
 
     Raises:
@@ -473,10 +476,10 @@ def _send_once(address: str, token: str) -> _Reply:
 
 
 def _get_opener(address: str) -> urllib.request.OpenerDirector:
-    """Return the sender of a request; it uses the proxy in the environment variables if the address permits it.
+    """Return the URL opener for an address; it uses the proxy that the environment variables name for the address.
 
     Raises:
-        FetchError: the proxy is a SOCKS proxy, to which the standard library would send HTTP.
+        FetchError: the proxy is a SOCKS proxy. The standard library does not support SOCKS, and would send HTTP to it.
     """
     proxy = find_proxy_url(address)
     if proxy is not None and urllib.parse.urlsplit(proxy).scheme.startswith("socks"):

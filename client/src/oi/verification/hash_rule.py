@@ -34,7 +34,7 @@ def compute_genesis_hash(workspace_id: str, target: str, scope_key: str = "") ->
     Args:
         workspace_id: the workspace's id.
         target: container of the chain.
-        scope_key: scope of a domain chain; empty for a workspace chain.
+        scope_key: scope of the chain, such as ``line-1``; empty for a chain of the whole workspace.
     """
     return hashlib.sha256(f"oi-provenance/v1\n{workspace_id}\n{target}\n{scope_key}".encode()).hexdigest()
 
@@ -74,7 +74,7 @@ def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(record_name: str, fields: Mapping[str, Any]) -> str:
-    """Describe the fault of a record with a filter field that is not text; return an empty text if all are texts.
+    """Return an error message that names the filter fields that are not text; empty if all fields are text.
 
     Args:
         record_name: name of the record in the message, such as its RecordID.

@@ -1,6 +1,6 @@
-"""Parser of large JSON arrays of objects: parses one object after the other, so that memory is limited by one object.
+"""Parser of large JSON arrays of objects: parses one object at a time, so that only one object is in memory.
 
-The module is separate from ``export``, which verifies records, because a bundle's array of proofs is read, too.
+The module is separate from ``export``, because it reads not only exported records but also a bundle's array of proofs.
 """
 
 import codecs
@@ -51,7 +51,7 @@ def iterate_json_objects(parts: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 class _TextReader:
-    """Reader of a text that arrives in parts; it keeps only the part that is not parsed yet."""
+    """Reader of a text that arrives in parts; only the part that is not parsed yet is in memory."""
 
     def __init__(self, parts: Iterator[str]) -> None:
         self._parts = parts

@@ -135,9 +135,9 @@ def build_checkpoint_origin(workspace_id: str, target: str, scope_key: str = "")
     """Return the origin (first line) of a chain's checkpoints, such as ``oi-provenance/plant/DomainEvents/line-1``.
 
     Args:
-        workspace_id: name of the workspace, from which the name of the signing key is built (:func:`build_key_name`).
-        target: target of the chain.
-        scope_key: scope key of the chain, which is percent-encoded; empty for a chain without a scope.
+        workspace_id: id of the workspace, such as ``plant``.
+        target: container of the chain, such as ``DomainEvents``.
+        scope_key: scope of the chain, which is percent-encoded; empty for a chain of the whole workspace.
     """
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{build_key_name(workspace_id)}/{target}{scope}"
@@ -196,7 +196,10 @@ class _NoteSignature:
     signature: bytes
 
     def has_key_and_name(self, key: VerifierKey, key_name: str) -> bool:
-        """Return whether the signature states this name and the id of ``key``; False if the key has another name."""
+        """Return whether the signature line names ``key``: with the key's id, and with ``key_name`` as the name.
+
+        A key that has a name itself must have the same name.
+        """
         return self.key_id == key.key_id and self.key_name == key_name and key.name in ("", key_name)
 
 

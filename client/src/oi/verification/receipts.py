@@ -65,7 +65,7 @@ class RecordReceipt:
 
     @property
     def record_id(self) -> str:
-        """RecordID of the record whose place in the chain the receipt proves."""
+        """RecordID of the record that the receipt proves, computed from the position of its leaf."""
         return format_record_id(self.index + 1)
 
     def compute_root(self, leaf_data: bytes) -> bytes:

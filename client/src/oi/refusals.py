@@ -110,13 +110,16 @@ def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
 
 
 def _is_key_insufficient(error: ApiError) -> bool:
-    """Return whether the API key must not send telemetry of any connection."""
+    """Return whether the error states that the API key lacks the right to send telemetry of any connection."""
     # The request for a token reports a missing right of the key as an invalid `scopes`.
     return error.code in _KEY_CODES or any(each.get("field") == "scopes" for each in error.errors)
 
 
 def _interpret_refused_messages(error: ApiError, explanation: str) -> Refusal:
-    """Interpret an error that concerns the messages of a batch, or their connection; ``explanation`` explains it."""
+    """Interpret an error that concerns the messages of a batch, or their connection.
+
+    ``explanation`` is the text about the error for the log.
+    """
     if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _map_reported_lines_to_reasons(error)):
         return Refusal(Action.REJECT_LINES, explanation, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
     if error.status == _CONTENT_TOO_LARGE:
@@ -139,6 +142,9 @@ def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:
 
 
 def _remove_line_number(detail: str) -> str:
-    """Remove the line number at the start of an explanation, because the stored message is no line of a request."""
+    """Replace a line number at the start of an explanation: "Line 3: bad time" becomes "Bad time".
+
+    The explanation is stored with the message, which then is no longer a line of a request.
+    """
     rest = _LINE.sub("The message", detail, count=1).removeprefix("The message: ")
     return rest[:1].upper() + rest[1:]

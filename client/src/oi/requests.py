@@ -55,7 +55,10 @@ def build_request_headers(token: str, extra_headers: Mapping[str, str] | None, *
 
 
 def build_if_match_header(etag: str | None) -> dict[str, str]:
-    """Build the header ``If-Match``: the change is made only if the stored item has this ETag. Empty for None."""
+    """Build the header ``If-Match``, with which a change is made only if the stored item has this ETag.
+
+    Return no header if the ETag is None.
+    """
     return {} if etag is None else {"If-Match": etag}
 
 
@@ -147,11 +150,11 @@ def has_invalid_certificate(error: BaseException) -> bool:
 
 
 def find_error_of_uncertain_change(method: str, headers: Mapping[str, str], last_error: ApiError) -> ApiError | None:
-    """Return the error for a request that failed although one of its attempts may have made the requested change.
+    """Return the error to raise for a failed request of which one attempt may have made the requested change.
 
-    The reply to an attempt was lost, or was an error that can occur after the change. An earlier attempt can cause the
-    last error. For example, if the ETag no longer matches, either the earlier attempt or another caller changed the
-    item.
+    The caller calls this if the reply to an attempt was lost, or was an error that can occur after the change. Then the
+    last error is not always the outcome. For example, if the ETag no longer matches, either an earlier attempt or
+    another caller has changed the item.
 
     Args:
         method: HTTP method of the request.
@@ -159,10 +162,10 @@ def find_error_of_uncertain_change(method: str, headers: Mapping[str, str], last
         last_error: error of the last attempt.
 
     Returns:
-        None if the request was an unconditional deletion and the item no longer exists. The same error if it proves
-        that no attempt made the change, or if the service itself does not know the outcome. Else an `UnreachableError`,
-        because the client does not know whether the change was made. `is_outcome_unknown` of the returned error is
-        False only if no attempt made the change.
+        None if the request was a deletion without ETag and the item no longer exists: the deletion has succeeded.
+        ``last_error`` if it proves that no attempt made the change, or if it leaves the outcome open, such as 500.
+        Otherwise an `UnreachableError` that states that the outcome is unknown. The attribute `is_outcome_unknown` of
+        the returned error is False only if no attempt made the change.
     """
     if _is_proof_of_no_change(method, last_error):
         last_error.is_outcome_unknown = False
@@ -261,7 +264,9 @@ def require_no_content(response: httpx.Response) -> None:
 
 
 def require_no_page(response: httpx.Response) -> None:
-    """Check that a reply whose body has no meaning is not a page in HTML, so that it is from the service.
+    """Check that a reply is not an HTML page, which another server such as a proxy would send instead of the service.
+
+    Call this for a reply whose body is not used, and so is not checked.
 
     Raises:
         ApiError: another server replied, such as a proxy.
@@ -312,7 +317,7 @@ def _build_foreign_reply_error(response: httpx.Response, expected: str) -> ApiEr
 
     Args:
         response: the reply.
-        expected: name of the content with which the service replies.
+        expected: content with which the service replies, in words for the error message, such as ``JSON``.
     """
     url = format_url_without_secrets(str(response.url))
     detail = f"{url} did not reply with {expected}. Is it the address of a workspace?"

@@ -32,12 +32,14 @@ class StreamPosition:
     def find_start_time(self) -> str | None:
         """Return the start time for the request that continues the stream; None to receive only new messages.
 
-        After the first message, this is 60 seconds before the newest timestamp of a message, or before the arrival of
-        the last message if that is earlier: a device whose clock is ahead must not hide messages of other devices.
+        Before the first message, this is the start time of the stream. After it, this is the newest timestamp of all
+        messages minus 60 seconds. If the last message arrived before this timestamp, its arrival is used instead: a
+        device whose clock is ahead must not hide messages of other devices.
 
-        While the service may still replay stored messages, the start time is also at most 60 seconds before the newest
-        replayed message. A live message does not show that the replay has ended, because the service can send live
-        messages between replayed ones.
+        While the service may still be sending stored messages (a replay), the start time is no later than the position
+        of the replay: 60 seconds before the last replayed message, but not before the start of the replay. A live
+        message does not show that the replay has ended, because the service can send live messages between replayed
+        ones.
         """
         if self._newest:
             start = min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP
@@ -75,7 +77,10 @@ class StreamPosition:
         return True
 
     def _forget_old_messages(self) -> None:
-        """Forget the ids of messages that are neither among the newest ones nor part of the next replay."""
+        """Forget the ids of old messages that the service would not send again after a lost connection.
+
+        The ids of the newest 50,000 messages are always remembered.
+        """
         start = self.find_start_time() or ""
         surplus = len(self._timestamps) - _REMEMBERED
         entries = iter(self._timestamps.items())
@@ -116,10 +121,10 @@ class _Replay:
                 self._newest, self._progressed = measured_at, received_at
 
     def has_ended(self, now: datetime) -> bool:
-        """Return whether the replay has made no progress for so long until ``now`` that it must have ended."""
+        """Return whether no newer replayed message has arrived for 240 seconds, so that the replay must have ended."""
         return now - self._progressed > _MAX_REPLAY_PAUSE
 
 
 def _format_in_utc(moment: datetime) -> str:
-    """Format a time so that it can be compared with the timestamps of messages as text."""
+    """Format a time in UTC, so that its text can be compared with the texts of message timestamps."""
     return moment.astimezone(UTC).isoformat()

@@ -154,8 +154,8 @@ class _MessagePrinter:
 def _check_default_metadata(message: Mapping[str, Any]) -> None:
     """Check the properties ``messageId``, ``deviceId`` and ``timestamp`` of a message.
 
-    These properties contain the metadata by default. A running gateway leaves this check to the service. If the connection has JSON pointers of its own, the service
-    reads the metadata from other properties.
+    These properties contain the metadata by default. A running gateway leaves this check to the service, because a
+    connection can have JSON pointers with which the service reads the metadata from other properties.
     """
     for name in ("messageId", "deviceId"):
         if name in message and not _is_valid_id(message[name]):

@@ -88,9 +88,10 @@ class CsvFile:
                 yield self._parse_row(names, cells, row_number)
 
     def _is_each_line_a_row(self, column_names: Sequence[str], lines: Sequence[str]) -> bool:
-        """Return whether each line of a row that spans several lines can be a row by itself.
+        """Return whether each line of a row with several lines can be a row by itself.
 
-        An import has the same rule: the quote that the first line does not close counts as an ordinary character.
+        Then a quote is probably not closed, and the row contains the rows that follow it. The open quote in the first
+        line counts as an ordinary character. The service has the same rule when it imports a CSV file.
         """
         # Without the option `strict`, the reader accepts the quote that is open at the end of the line.
         first = next(csv.reader(lines[:1], delimiter=self.delimiter))
@@ -115,9 +116,10 @@ class CsvFile:
         return True
 
     def _has_line_with_time(self, column_name: str) -> bool:
-        """Return whether a line after the first line of a column name can be a row: several cells, one a valid time.
+        """Return whether a column name contains, after its first line, a line with several cells and a valid time.
 
-        A quote that is not closed in the header makes the following rows part of a column name.
+        Such a line is probably a row of the file: if a quote in the header is not closed, the rows after the header
+        become part of a column name.
         """
         lines = [line.split(self.delimiter) for line in column_name.replace("\r", "\n").split("\n")[1:]]
         return any(len(cells) > 1 and any(map(self._is_valid_time, cells)) for cells in lines)
@@ -318,10 +320,11 @@ def _parse_time_without_zone(text: str) -> datetime | None:
 
 
 def _utc_from_local_time(local: datetime, zone: tzinfo) -> datetime:
-    """Convert a local time to UTC, by the same rules as an import of the service.
+    """Convert a local time to UTC, by the same rules as the service when it imports a CSV file.
 
     Raises:
-        ValueError: a change of clocks skips or repeats the time, or the time in UTC is outside the years 1 to 9999.
+        ValueError: the local time does not exist or occurs twice, because clocks were changed, or the time in UTC is
+            outside the years 1 to 9999.
     """
     try:
         first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)

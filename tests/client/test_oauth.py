@@ -18,7 +18,7 @@ from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableErr
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in_with_browser
 from oi.cli.main import execute
-from oi.cli.stored_grant import StoredGrant, store_grant_and_describe_place
+from oi.cli.stored_grant import StoredGrant, store_grant_and_describe_location
 from oi.cli.stored_login import get_login_path, read_login_file, remove_login, require_login
 from oi.oauth import (
     AuthorizationRequest,
@@ -91,7 +91,7 @@ def open_oauth_client(server: FakeServer) -> httpx.Client:
 def store_tokens(expires_in: float) -> None:
     """Store tokens of the server, as a sign-in does."""
     get_login_path().parent.mkdir(parents=True, exist_ok=True)
-    store_grant_and_describe_place(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
+    store_grant_and_describe_location(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
 
 def log_in_with_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_a_token_of_another_service_is_not_sent_to_this_one(server: FakeServer, 
     login = require_login()
     assert callable(login.token)
     assert login.token() == "a0"
-    store_grant_and_describe_place("https://other.example", Grant("oi", "b0", time.time() + expires_in, "r0"))
+    store_grant_and_describe_location("https://other.example", Grant("oi", "b0", time.time() + expires_in, "r0"))
     with pytest.raises(SignInError, match=r"at another service\. Run `oi login https://plant\.example --browser`"):
         login.token()
     assert server.refreshes == 0
@@ -292,7 +292,7 @@ def test_a_token_of_a_login_that_another_command_stores_is_not_renewed(
 
     @contextmanager
     def lock_after_other_login() -> Iterator[None]:
-        store_grant_and_describe_place("https://other.example", Grant("oi", "b0", time.time() + 3600, "r0"))
+        store_grant_and_describe_location("https://other.example", Grant("oi", "b0", time.time() + 3600, "r0"))
         yield
 
     monkeypatch.setattr(stored_grant, "lock_login", lock_after_other_login)

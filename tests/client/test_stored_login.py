@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 import pytest
-from oi.cli.stored_login import Login, get_login_path, remove_login, require_login, store_login_and_describe_place
+from oi.cli.stored_login import Login, get_login_path, remove_login, require_login, store_login_and_describe_location
 
 from tests.client.fake_keyring import build_keyring
 
@@ -19,7 +19,7 @@ def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_user_can_read_the_stored_login() -> None:
     """Without a keyring, the API key is stored in a file that only the user can read."""
-    place = store_login_and_describe_place("https://plant.example", "oik_1")
+    place = store_login_and_describe_location("https://plant.example", "oik_1")
     assert str(get_login_path()) in place
     assert get_login_path().stat().st_mode & 0o777 == 0o600
     assert require_login() == Login("https://plant.example", key="oik_1")
@@ -31,11 +31,11 @@ def test_a_login_during_another_login_fails_neither(monkeypatch: pytest.MonkeyPa
 
     def log_in_before_replacing(draft: Path, target: Path) -> Path:
         monkeypatch.setattr(Path, "replace", replace)
-        store_login_and_describe_place("https://plant.example", "oik_2")
+        store_login_and_describe_location("https://plant.example", "oik_2")
         return draft.replace(target)
 
     monkeypatch.setattr(Path, "replace", log_in_before_replacing)
-    store_login_and_describe_place("https://plant.example", "oik_1")
+    store_login_and_describe_location("https://plant.example", "oik_1")
     assert require_login() == Login("https://plant.example", key="oik_1")
     assert list(get_login_path().parent.iterdir()) == [get_login_path()]
 
@@ -49,7 +49,7 @@ def test_the_keyring_contains_only_the_key_of_the_last_login(monkeypatch: pytest
         ("https://plant.example", "oik_2"),
         ("https://b.example", "oik_3"),
     ):
-        assert "keyring" in store_login_and_describe_place(url, key)
+        assert "keyring" in store_login_and_describe_location(url, key)
         assert entries == {("oi", url): key}
         assert require_login() == Login(url, key=key)
     remove_login()
@@ -58,7 +58,7 @@ def test_the_keyring_contains_only_the_key_of_the_last_login(monkeypatch: pytest
 
 def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
-    store_login_and_describe_place("https://plant.example", "oik_1")
+    store_login_and_describe_location("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert require_login() == Login("https://plant.example", key="oik_2")
     monkeypatch.setenv("OI_TOKEN", "jwt")
@@ -67,7 +67,7 @@ def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """If OI_URL differs from the address of the stored login, the stored API key is not sent."""
-    store_login_and_describe_place("https://plant.example", "oik_1")
+    store_login_and_describe_location("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):
         require_login()

@@ -13,7 +13,7 @@ import httpx
 
 from oi.addresses import can_use_proxy
 from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
-from oi.requests import build_proxy_error, find_error, parse_json_reply, require_no_page
+from oi.requests import build_proxy_error, find_error, parse_json_reply, require_no_html_page
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _SECRET_BYTES = 48
@@ -202,7 +202,7 @@ def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant
         ApiError: the service rejects the request or cannot be reached, or another server replied.
     """
     form = {"token": grant.refresh_token, "token_type_hint": "refresh_token", "client_id": grant.client_id}
-    require_no_page(_send_request(client, "POST", server.revocation_endpoint, form))
+    require_no_html_page(_send_request(client, "POST", server.revocation_endpoint, form))
 
 
 def _request_tokens(client: httpx.Client, server: AuthorizationServer, form_fields: Mapping[str, str]) -> Grant:

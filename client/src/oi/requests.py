@@ -263,7 +263,7 @@ def require_no_content(response: httpx.Response) -> None:
         raise _build_foreign_reply_error(response, "204 No Content")
 
 
-def require_no_page(response: httpx.Response) -> None:
+def require_no_html_page(response: httpx.Response) -> None:
     """Check that a reply is not an HTML page, which another server such as a proxy would send instead of the service.
 
     Call this for a reply whose body is not used, and so is not checked.

@@ -13,7 +13,7 @@ from oi.gateway.check import _MessagePrinter
 from oi.gateway.deliveries import Delivery
 from oi.gateway.sections import Section
 from oi.gateway.settings import STOP, SpoolSettings, parse_gateway_settings
-from oi.gateway.spool import GatewaySpool, Rejected
+from oi.gateway.spool import GatewaySpool, RejectedMessage
 
 from shared.errors import WorkspaceError
 from shared.telemetry.layout import DEFAULT_LAYOUT
@@ -229,8 +229,8 @@ def test_the_command_rejected_prints_rejected_messages(tmp_path: Path, capsys: p
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
-    spool.append_and_count_dropped({}, [Rejected("a/b", None, "not_json", "No.", b"\xff")], b"")
-    spool.append_and_count_dropped({}, [Rejected("", "press", "service", "Old.", encode_message(value=1))], b"")
+    spool.append_and_count_dropped({}, [RejectedMessage("a/b", None, "not_json", "No.", b"\xff")], b"")
+    spool.append_and_count_dropped({}, [RejectedMessage("", "press", "service", "Old.", encode_message(value=1))], b"")
     spool.close()
     assert execute(["gateway", "rejected", path, "--limit", "1"]) == 0
     assert 'connection press  service: Old.  {"value": 1}' in capsys.readouterr().out
@@ -245,7 +245,7 @@ def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: p
     path = write_configuration(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append_and_count_dropped(
-        {}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b""
+        {}, [RejectedMessage("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b""
     )
     spool.close()
     assert execute(["gateway", "rejected", path]) == 0

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oi.gateway.messages import MAX_BYTES, RejectedError, build_ndjson_line
-from oi.gateway.routes import Fields, Target
+from oi.gateway.routes import Fields, MessageTarget
 
 from shared.catalog.models import TimestampFormat
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import format_rfc3339
 
 AT = 1_767_600_000.0
-PLAIN = Target("press", None, Fields())
+PLAIN = MessageTarget("press", None, Fields())
 
 
-def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
+def convert_message(payload: bytes, target: MessageTarget = PLAIN) -> dict[str, Any]:
     """Convert a received message and return the parsed telemetry line."""
     line = build_ndjson_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
@@ -32,7 +32,7 @@ def test_the_gateway_adds_missing_message_metadata() -> None:
     added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert convert_message(b'{"value": 1}') == {**added, "value": 1}
     assert convert_message(b" { } ") == added
-    assert convert_message(b'{"value": 1}', Target("press", 'd"1', Fields())) == {
+    assert convert_message(b'{"value": 1}', MessageTarget("press", 'd"1', Fields())) == {
         **added,
         "deviceId": 'd"1',
         "value": 1,
@@ -64,7 +64,7 @@ def test_digits_of_numbers_in_payloads_are_not_changed() -> None:
 )
 def test_json_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
     """Values at the configured pointers become metadata and are removed from the payload."""
-    target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
+    target = MessageTarget("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
     assert convert_message(json.dumps(message).encode(), target) == {
         "messageId": "7",
@@ -79,13 +79,13 @@ def test_two_pointers_may_select_one_property() -> None:
     """If two pointers select the same property, both values are taken from it, and it is removed."""
     time = "2026-01-05T08:00:00Z"
     fields = Fields("/ts", message_id="/ts")
-    message = convert_message(b'{"ts": "2026-01-05T08:00:00Z", "value": 1}', Target("press", None, fields))
+    message = convert_message(b'{"ts": "2026-01-05T08:00:00Z", "value": 1}', MessageTarget("press", None, fields))
     assert message == {"timestamp": time, "messageId": time, "value": 1}
 
 
 def test_an_id_read_from_the_time_does_not_replace_it() -> None:
     """If the pointer of the id selects the property ``timestamp``, the message keeps its time of measurement."""
-    target = Target("press", None, Fields(message_id="/timestamp"))
+    target = MessageTarget("press", None, Fields(message_id="/timestamp"))
     message = convert_message(b'{"timestamp": "2026-01-05T08:00:00Z", "value": 1}', target)
     assert message == {"timestamp": "2026-01-05T08:00:00Z", "messageId": "2026-01-05T08:00:00Z", "value": 1}
 
@@ -103,7 +103,7 @@ EPOCH_TIMES = st.one_of(
 @given(EPOCH_TIMES, st.sampled_from([TimestampFormat.EPOCH_SECONDS, TimestampFormat.EPOCH_MILLISECONDS]))
 def test_epoch_times_are_cut_to_microseconds_as_in_the_service(value: Any, form: TimestampFormat) -> None:
     """The gateway converts an epoch time to the same time as the service, and rejects the same values."""
-    target = Target("press", None, Fields("/t", form.value))
+    target = MessageTarget("press", None, Fields("/t", form.value))
     try:
         expected = format_rfc3339(parse_timestamp(value, form))
     except ValueError:
@@ -115,7 +115,7 @@ def test_epoch_times_are_cut_to_microseconds_as_in_the_service(value: Any, form:
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
     """Without a pointer, the configured time format applies to the payload property `timestamp`."""
-    target = Target("press", None, Fields(None, "epochSeconds"))
+    target = MessageTarget("press", None, Fields(None, "epochSeconds"))
     assert convert_message(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
 
@@ -146,12 +146,12 @@ def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str)
 )
 def test_metadata_of_a_wrong_type_is_rejected(form: str, value: Any) -> None:
     """Metadata with a wrong type, or a time that is not in the configured format, is rejected."""
-    target = Target("press", None, Fields("/t", form))
+    target = MessageTarget("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
         convert_message(json.dumps({"t": value}).encode(), target)
     assert raised.value.reason == "metadata"
     with pytest.raises(RejectedError):
-        convert_message(b'{"n": null}', Target("press", None, Fields(message_id="/n")))
+        convert_message(b'{"n": null}', MessageTarget("press", None, Fields(message_id="/n")))
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=3)
@@ -173,7 +173,7 @@ def test_any_payload_is_converted_or_rejected(payload: bytes) -> None:
 
 def test_json_pointers_select_array_elements() -> None:
     """A pointer may select an element of an array by its index; the element stays in the payload."""
-    target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
+    target = MessageTarget("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
     line = convert_message(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
     assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
 
@@ -181,7 +181,7 @@ def test_json_pointers_select_array_elements() -> None:
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_property_named_like_metadata_is_rejected(name: str) -> None:
     """If the route reads metadata elsewhere, a payload property with the name of a metadata property is rejected."""
-    target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
+    target = MessageTarget("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(
         RejectedError, match=f"must not have the property {name}, because the route reads this value at /h/"
     ) as raised:

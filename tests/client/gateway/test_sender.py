@@ -15,7 +15,7 @@ from oi.gateway import sender as module
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.messages import build_ndjson_line
 from oi.gateway.metrics import Metrics
-from oi.gateway.routes import Fields, Target
+from oi.gateway.routes import Fields, MessageTarget
 from oi.gateway.sections import SettingsError
 from oi.gateway.sender import Sender, Upstream
 from oi.gateway.settings import STOP, ServiceSettings, SpoolSettings
@@ -287,7 +287,7 @@ async def test_a_carriage_return_in_a_message_ends_no_line(spool: SpoolThread, m
         return accept_lines(lines)
 
     payloads = [b'{"messageId":"1",\r"value":1}', b'{"messageId":"2","odd":1}', b'{"messageId":"3",\r\n"value":1}']
-    target, accepted = Target("press", None, Fields()), list[str]()
+    target, accepted = MessageTarget("press", None, Fields()), list[str]()
     spool.spool.append_and_count_dropped(
         {"press": [build_ndjson_line(each, target, 0.0, str) for each in payloads]}, [], b""
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
-from oi.gateway.spool import RESERVED_BYTES, Batch, GatewaySpool, Rejected, SpoolFullError, SpoolInUseError
+from oi.gateway.spool import RESERVED_BYTES, Batch, GatewaySpool, RejectedMessage, SpoolFullError, SpoolInUseError
 
 
 def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -> GatewaySpool:
@@ -104,7 +104,9 @@ def test_a_commit_to_a_full_spool_stores_all_messages_or_none(tmp_path: Path) ->
     line = b"x" * 600_000
     spool.append_and_count_dropped({"a": [line]}, [], b"")
     with pytest.raises(SpoolFullError, match="maxSize"):
-        spool.append_and_count_dropped({"a": [b"1"], "b": [line]}, [Rejected("t", None, "r", "d", b"m")], b"mark")
+        spool.append_and_count_dropped(
+            {"a": [b"1"], "b": [line]}, [RejectedMessage("t", None, "r", "d", b"m")], b"mark"
+        )
     assert (spool.waiting.messages, spool.lookups_with_messages, spool.read_marks(), spool.list_newest_rejected(9)) == (
         1,
         ["a"],
@@ -382,15 +384,17 @@ def test_a_failing_commit_never_hides_the_waiting_messages(tmp_path: Path, max_b
 def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     """Messages that the service rejects are stored separately, with the reason."""
     spool = open_spool(tmp_path)
-    spool.append_and_count_dropped({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
+    spool.append_and_count_dropped(
+        {"a": [b"1\n", b"2\n"]}, [RejectedMessage("t/1", None, "not_json", "No.", b"\xff")], b""
+    )
     spool.append_and_count_dropped({"a": [b"3\n"]}, [], b"")
     batch = read_batch(spool, "a")
     spool.append_and_count_dropped({"a": [b"4\n"]}, [], b"")
-    spool.reject_messages(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
+    spool.reject_messages(batch, [b"1\n", b"3\n"], [RejectedMessage("", "a", "service", "Why.", b"2\n")])
     assert b"".join(read_batch(spool, "a").blocks) == b"1\n3\n4\n"
     assert [each for _, each in spool.list_newest_rejected(9)] == [
-        Rejected("", "a", "service", "Why.", b"2\n"),
-        Rejected("t/1", None, "not_json", "No.", b"\xff"),
+        RejectedMessage("", "a", "service", "Why.", b"2\n"),
+        RejectedMessage("t/1", None, "not_json", "No.", b"\xff"),
     ]
     spool.close()
 
@@ -416,7 +420,7 @@ def test_rejecting_messages_of_a_smaller_batch_keeps_the_rest_of_its_block(tmp_p
     spool.append_and_count_dropped({"a": [b"1\n", b"2\n", b"3\n", b"4\n"]}, [], b"")
     batch = spool.find_next_batch("a", 4)
     assert batch is not None
-    spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
+    spool.reject_messages(batch, [b"2\n"], [RejectedMessage("", "a", "service", "Why.", b"1\n")])
     assert read_batch(spool, "a").lines == [b"2\n", b"3\n", b"4\n"]
     spool.close()
 
@@ -430,7 +434,7 @@ def test_messages_that_were_deleted_to_make_room_do_not_return(tmp_path: Path, *
     assert batch is not None
     assert spool.append_and_count_dropped({"a": [b"5\n"] * 5}, [], b"") == 4
     if is_rejected:
-        spool.reject_messages(batch, [b"2\n"], [Rejected("", "a", "service", "Why.", b"1\n")])
+        spool.reject_messages(batch, [b"2\n"], [RejectedMessage("", "a", "service", "Why.", b"1\n")])
     else:
         spool.remove_batch(batch)
     assert (read_batch(spool, "a").lines, spool.waiting.bytes) == ([b"5\n"] * 5, 10)
@@ -444,13 +448,13 @@ def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) ->
     """
     spool = open_spool(tmp_path)
     for number in range(10):
-        spool.append_and_count_dropped({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
+        spool.append_and_count_dropped({}, [RejectedMessage(str(number), None, "r", "d", b"x" * 100_000)], b"")
     assert [each.address for _, each in spool.list_newest_rejected(99)] == ["9", "8"]
     assert spool.deleted_rejected_messages == 8
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
     spool._database.execute(f"PRAGMA max_page_count = {pages + 30}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        spool.append_and_count_dropped({}, [Rejected("t", None, "r", "d", b"x" * 100_000)], b"mark" * 100_000)
+        spool.append_and_count_dropped({}, [RejectedMessage("t", None, "r", "d", b"x" * 100_000)], b"mark" * 100_000)
     assert (spool.deleted_rejected_messages, spool.rejected_bytes) == (8, 200_000)
     spool.close()
 

@@ -86,7 +86,7 @@ async def stream_messages(
                         failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
-            if handshakes.switch_to_negotiation_after(refused):
+            if handshakes.switch_to_negotiation_if_redirected(refused):
                 continue
             handshakes.record_refusal(refused, pause)
         except (InvalidProxy, ImportError) as failure:
@@ -175,7 +175,7 @@ class _Handshakes:
         """Record that a handshake succeeded: the service has accepted the token, which need not be renewed."""
         self._must_renew = False
 
-    def switch_to_negotiation_after(self, refused: InvalidStatus) -> bool:
+    def switch_to_negotiation_if_redirected(self, refused: InvalidStatus) -> bool:
         """After a redirect 307, request the addresses of all further handshakes from the service.
 
         The host of the service replies 307 to a handshake if it cannot open a WebSocket.

@@ -77,7 +77,7 @@ class _RedirectReceiver:
         self._issuer = ""
         self.replies: queue.Queue[Mapping[str, str]] = queue.Queue()
 
-        class _Handler(BaseHTTPRequestHandler):
+        class _RedirectRequestHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 members = receiver.find_authorization_reply(self.path)
                 status, title, text = _build_result_page(members)
@@ -94,7 +94,7 @@ class _RedirectReceiver:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
                 """Write no log, because the URL of a request contains the authorization code."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _RedirectRequestHandler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def set_expected_request(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:

@@ -99,7 +99,7 @@ def build_webhook_server(
         as_json: whether a request is printed as one line of JSON.
     """
 
-    class _Handler(BaseHTTPRequestHandler):
+    class _WebhookRequestHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = _TIMEOUT_SECONDS
 
@@ -121,7 +121,7 @@ def build_webhook_server(
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
             """Write no server log, so that only the webhook requests are printed."""
 
-    return ThreadingHTTPServer((host, port), _Handler)
+    return ThreadingHTTPServer((host, port), _WebhookRequestHandler)
 
 
 def _read_secret_or_empty(path: Path | None) -> str:

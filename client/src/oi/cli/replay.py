@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from oi import AsyncWorkspace
 
 
-class _Delimiter(click.ParamType[str]):
+class _DelimiterType(click.ParamType[str]):
     name = "CHARACTER"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -35,7 +35,7 @@ class _Delimiter(click.ParamType[str]):
         return character
 
 
-class _Zone(click.ParamType[tzinfo]):
+class _TimeZoneType(click.ParamType[tzinfo]):
     name = "ZONE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:
@@ -46,7 +46,7 @@ class _Zone(click.ParamType[tzinfo]):
             self.fail(str(error), param, ctx)
 
 
-class _PointerText(click.ParamType[str]):
+class _JsonPointerType(click.ParamType[str]):
     name = "POINTER"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -71,17 +71,19 @@ _MEMBERS = {
 @click.argument("files", type=_FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option("--connection", required=True, metavar="LOOKUP", help="Connection that receives the rows.")
 @click.option("--time-column", default=TIMESTAMP, show_default=True, help="Column of the time.")
-@click.option("--delimiter", type=_Delimiter(), default=",", show_default=True, help="Separator of cells.")
-@click.option("--assume-zone", "zone", type=_Zone(), help="Zone of times without one, such as Europe/Berlin.")
+@click.option("--delimiter", type=_DelimiterType(), default=",", show_default=True, help="Separator of cells.")
+@click.option("--assume-zone", "zone", type=_TimeZoneType(), help="Zone of times without one, such as Europe/Berlin.")
 @click.option("--device", default="", help="Device id of rows without a column deviceId.")
 @click.option(
     "--speed", type=click.FloatRange(0, 1e9), default=0.0, help="0: as fast as possible, 1: as measured, 60: 60 times."
 )
 @click.option("--batch", type=click.IntRange(1, 5_000), default=1_000, show_default=True, help="Rows in one request.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=4, show_default=True, help="Concurrent requests.")
-@click.option("--timestamp-pointer", type=_PointerText(), help="Place of the time, if not as the connection declares.")
-@click.option("--device-id-pointer", type=_PointerText(), help="Place of the device id, likewise.")
-@click.option("--message-id-pointer", type=_PointerText(), help="Place of the message id, likewise.")
+@click.option(
+    "--timestamp-pointer", type=_JsonPointerType(), help="Place of the time, if not as the connection declares."
+)
+@click.option("--device-id-pointer", type=_JsonPointerType(), help="Place of the device id, likewise.")
+@click.option("--message-id-pointer", type=_JsonPointerType(), help="Place of the message id, likewise.")
 @click.option("--timestamp-format", type=click.Choice(TIMESTAMP_FORMATS), help="Format of the time, likewise.")
 @add_json_option
 def replay_csv_files(as_json: bool, **options: Any) -> None:

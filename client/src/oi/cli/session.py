@@ -41,15 +41,15 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
     key = "" if use_browser else _read_api_key_or_empty()
     if use_browser or not key:
         from oi.cli.browser_login import sign_in_with_browser  # noqa: PLC0415  loads httpx
-        from oi.cli.stored_grant import store_grant_and_describe_place  # noqa: PLC0415
+        from oi.cli.stored_grant import store_grant_and_describe_location  # noqa: PLC0415
 
         grant = sign_in_with_browser(url, client_id, rights or _list_all_access_rights())
         with Workspace(url, token=grant.access_token) as workspace:
             identity = workspace.whoami()
         with _replace_login():
-            place = store_grant_and_describe_place(url, grant)
+            place = store_grant_and_describe_location(url, grant)
     else:
-        from oi.cli.stored_login import store_login_and_describe_place  # noqa: PLC0415  as above
+        from oi.cli.stored_login import store_login_and_describe_location  # noqa: PLC0415  as above
 
         try:
             check_credential_characters(key)
@@ -58,7 +58,7 @@ def log_in(url: str, use_browser: bool, rights: tuple[str, ...], client_id: str,
         with Workspace(url, key=key) as workspace:
             identity = workspace.whoami()
         with _replace_login():
-            place = store_login_and_describe_place(url, key)
+            place = store_login_and_describe_location(url, key)
     who = identity["name"] or identity["principal"]
     text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
     print_json(identity) if as_json else click.echo(text)

@@ -3,13 +3,13 @@
 import time
 from typing import Any
 
-from oi.cli.stored_login import find_secret_in_keyring, lock_login, read_login_file, store_secret_and_describe_place
+from oi.cli.stored_login import find_secret_in_keyring, lock_login, read_login_file, store_secret_and_describe_location
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.oauth import Grant, open_http_client, refresh_grant, request_server_metadata, revoke_grant
 
 
-def store_grant_and_describe_place(url: str, grant: Grant) -> str:
+def store_grant_and_describe_location(url: str, grant: Grant) -> str:
     """Store the tokens of a sign-in; describe where the refresh token is stored: in the keyring, or in a file.
 
     The caller holds the lock of :func:`lock_login`.
@@ -21,7 +21,7 @@ def store_grant_and_describe_place(url: str, grant: Grant) -> str:
         "expiresAt": grant.expires_at,
         "scopes": list(grant.scopes),
     }
-    return store_secret_and_describe_place(login, "refreshToken", grant.refresh_token)
+    return store_secret_and_describe_location(login, "refreshToken", grant.refresh_token)
 
 
 class StoredGrant:
@@ -88,7 +88,7 @@ def _renew_access_token(stored_login: dict[str, Any]) -> str:
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
         raise SignInError(error.status, error.code, detail, problem=error.problem) from None
-    store_grant_and_describe_place(url, grant)
+    store_grant_and_describe_location(url, grant)
     return grant.access_token
 
 

@@ -104,15 +104,15 @@ def lock_login() -> Iterator[None]:
         yield
 
 
-def store_login_and_describe_place(url: str, key: str) -> str:
+def store_login_and_describe_location(url: str, key: str) -> str:
     """Store the address of a service and an API key; describe where the key is stored: in the keyring, or in a file.
 
     The caller holds the lock of :func:`lock_login`.
     """
-    return store_secret_and_describe_place({"url": url}, "key", key)
+    return store_secret_and_describe_location({"url": url}, "key", key)
 
 
-def store_secret_and_describe_place(login: Mapping[str, Any], secret_name: str, secret: str) -> str:
+def store_secret_and_describe_location(login: Mapping[str, Any], secret_name: str, secret: str) -> str:
     """Store a login and its secret; describe where the secret is stored: in the keyring, or in the login file.
 
     The secret of an earlier login at another address is removed from the keyring. The caller holds the lock of

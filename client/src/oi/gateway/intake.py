@@ -12,7 +12,7 @@ from oi.gateway.deliveries import Delivery
 from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
 from oi.gateway.routes import NO_ROUTE, Routes
-from oi.gateway.spool import MAX_TRANSACTION_BYTES, REFUSED_CONNECTION, Rejected
+from oi.gateway.spool import MAX_TRANSACTION_BYTES, REFUSED_CONNECTION, RejectedMessage
 from oi.gateway.spool_thread import SpoolThread
 
 MAX_PENDING = 5_000
@@ -25,13 +25,13 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingMessage:
     """Received message that is not on disk yet: an NDJSON line for a connection, or a rejected message."""
 
     delivery: Delivery
     lookup: str
     line: bytes
-    rejected: Rejected | None = None
+    rejected: RejectedMessage | None = None
 
     @property
     def spool_bytes(self) -> int:
@@ -58,7 +58,7 @@ class Intake:
         self._spool = spool
         self._clock = clock
         self._metrics = metrics
-        self._pending: list[_Pending] = []
+        self._pending: list[_PendingMessage] = []
         self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self._waiting_for_room: list[Callable[[], None]] = []
@@ -136,7 +136,7 @@ class Intake:
             # Not acknowledged: the source delivers them again after the next start.
             self._pending = [*taken, *self._pending]
             raise
-        self._report_unblocked()
+        self._report_storage_recovered()
         if not self._pending:
             self._all_stored.set()
         if not self.is_full:
@@ -144,7 +144,7 @@ class Intake:
             for function in waiting:
                 function()
 
-    def _select_fitting_into_spool(self, pending: list[_Pending]) -> list[_Pending]:
+    def _select_fitting_into_spool(self, pending: list[_PendingMessage]) -> list[_PendingMessage]:
         """Return the first of the received messages, as many as fit into the spool; at least one."""
         room = self._spool.spool.appendable_bytes
         for index, each in enumerate(pending):
@@ -153,16 +153,16 @@ class Intake:
                 return pending[:index]
         return pending
 
-    async def _store_and_acknowledge_fitting(self, received: list[_Pending]) -> int:
+    async def _store_and_acknowledge_fitting(self, received: list[_PendingMessage]) -> int:
         """Store the first of the received messages, as many as fit into the spool, and acknowledge them to the source.
 
         Return their number; 0 if storing failed and must be repeated.
         """
         received = _select_for_one_transaction(received)
         try:
-            await self._make_room(received)
+            await self._make_room_in_spool(received)
             fitting = self._select_fitting_into_spool(received)
-            await self._store(fitting)
+            await self._write_to_spool(fitting)
         except (OSError, sqlite3.Error) as error:
             self._report_storage_failure(error)
             return 0
@@ -175,7 +175,7 @@ class Intake:
             function()
         return len(fitting)
 
-    async def _make_room(self, received: list[_Pending]) -> None:
+    async def _make_room_in_spool(self, received: list[_PendingMessage]) -> None:
         """If the received messages do not fit into the spool, move old messages to the rejected messages.
 
         Only messages of refused connections are moved: connections of which the service refuses all messages. Rejected
@@ -185,10 +185,10 @@ class Intake:
         if needed_bytes <= spool.appendable_bytes:
             return
         rejected = await self._spool.run(spool.reject_refused_connections, needed_bytes)
-        if rejected and self._count_rejected_and_should_log(REFUSED_CONNECTION, rejected):
+        if rejected and self._count_rejected_and_decide_logging(REFUSED_CONNECTION, rejected):
             _LOG.warning("The spool is full: the oldest messages of refused connections are set aside.")
 
-    async def _store(self, pending: list[_Pending]) -> None:
+    async def _write_to_spool(self, pending: list[_PendingMessage]) -> None:
         lines: dict[str, list[bytes]] = {}
         for each in pending:
             if each.rejected is None:
@@ -198,7 +198,7 @@ class Intake:
         dropped = await self._spool.run(self._spool.spool.append_and_count_dropped, lines, rejected, mark)
         self._report_stored_and_dropped(len(pending) - len(rejected), dropped)
 
-    def _convert_delivery(self, delivery: Delivery) -> _Pending:
+    def _convert_delivery(self, delivery: Delivery) -> _PendingMessage:
         """Convert a message to an NDJSON line for its connection, or to a rejected message if it is invalid."""
         try:
             target = self._routes.find_target(delivery.address)
@@ -206,20 +206,20 @@ class Intake:
                 raise RejectedError("no_route", NO_ROUTE)  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now_unix_seconds(), self._create_message_id)
         except RejectedError as error:
-            rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)
+            rejected = RejectedMessage(delivery.address, None, error.reason, str(error), delivery.payload)
             self._report_rejected(rejected)
-            return _Pending(delivery, "", delivery.payload, rejected)
-        return _Pending(delivery, target.connection, line)
+            return _PendingMessage(delivery, "", delivery.payload, rejected)
+        return _PendingMessage(delivery, target.connection, line)
 
     def _create_message_id(self) -> str:
         self._next_id += 1
         return f"{self._id_prefix}-{self._next_id}"
 
-    def _report_rejected(self, rejected: Rejected) -> None:
-        if self._count_rejected_and_should_log(rejected.reason, 1):
+    def _report_rejected(self, rejected: RejectedMessage) -> None:
+        if self._count_rejected_and_decide_logging(rejected.reason, 1):
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
 
-    def _count_rejected_and_should_log(self, reason: str, messages: int) -> bool:
+    def _count_rejected_and_decide_logging(self, reason: str, messages: int) -> bool:
         """Add rejected messages to the metrics; return whether to log: once per thousand messages of a reason."""
         label = f'reason="{reason}"'
         before = self._metrics.get_count("rejected_messages_total", label)
@@ -233,7 +233,7 @@ class Intake:
         self._blocked = True
         self._metrics.set_gauge("spool_blocked", 1)
 
-    def _report_unblocked(self) -> None:
+    def _report_storage_recovered(self) -> None:
         if self._blocked:
             _LOG.info("Messages are stored again.")
         self._blocked = False
@@ -246,7 +246,7 @@ class Intake:
             self._metrics.increase_counter("dropped_messages_total", dropped_messages)
 
 
-def _select_for_one_transaction(received: list[_Pending]) -> list[_Pending]:
+def _select_for_one_transaction(received: list[_PendingMessage]) -> list[_PendingMessage]:
     """Return the first of the received messages, as many as one transaction should store; at least one."""
     size = 0
     for index, each in enumerate(received):

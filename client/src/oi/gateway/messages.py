@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from oi.gateway.routes import Fields, Target
+from oi.gateway.routes import Fields, MessageTarget
 from oi.json_text import JsonTextError, encode_json, get_value_at_pointer_part, parse_json, split_json_pointer
 
 MAX_BYTES = 256 * 1024
@@ -34,7 +34,7 @@ class RejectedError(ValueError):
 
 
 def build_ndjson_line(
-    payload: bytes, target: Target, received_unix_seconds: float, create_id: Callable[[], str]
+    payload: bytes, target: MessageTarget, received_unix_seconds: float, create_id: Callable[[], str]
 ) -> bytes:
     """Convert a message to an NDJSON line with the properties ``messageId``, ``timestamp`` and ``deviceId``.
 

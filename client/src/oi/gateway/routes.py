@@ -57,7 +57,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MessageTarget:
     """Connection and device to which a received message belongs.
 
     Attributes:
@@ -80,7 +80,7 @@ class Routes:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = [(route, _compile_topic_pattern(route)) for route in routes]
-        self._targets: dict[str, Target | None] = {}
+        self._targets: dict[str, MessageTarget | None] = {}
         self.filters = _drop_covered_filters([route.mqtt_filter for route in routes])
 
     @property
@@ -88,7 +88,7 @@ class Routes:
         """Connections whose names are fixed in the rules, without a ``{name}`` placeholder."""
         return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
 
-    def find_target(self, address: str) -> Target | None:
+    def find_target(self, address: str) -> MessageTarget | None:
         """Return the connection and device to which a message with this address belongs.
 
         Return None if no rule matches, or if the first rule that matches gives an invalid connection or device id.
@@ -101,7 +101,7 @@ class Routes:
         found = self._targets[address] = self._find_target_of_first_match(address)
         return found
 
-    def _find_target_of_first_match(self, address: str) -> Target | None:
+    def _find_target_of_first_match(self, address: str) -> MessageTarget | None:
         for route, pattern in self._routes:
             if match := pattern.fullmatch(address):
                 return _build_target(route, match.groupdict())
@@ -189,7 +189,7 @@ def _compile_topic_pattern(route: Route) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _build_target(route: Route, topic_levels: dict[str, str]) -> Target | None:
+def _build_target(route: Route, topic_levels: dict[str, str]) -> MessageTarget | None:
     """Build the target of a message from a rule, in which each placeholder ``{name}`` is replaced by a topic level.
 
     Return None if the result is not a valid name of a connection, or is too long for a device id.
@@ -198,7 +198,7 @@ def _build_target(route: Route, topic_levels: dict[str, str]) -> Target | None:
     device = None if route.device is None else _fill_template(route.device, topic_levels)
     if not _LOOKUP.fullmatch(connection) or (device is not None and len(device) > _LONGEST_DEVICE):
         return None
-    return Target(connection, device, route.fields)
+    return MessageTarget(connection, device, route.fields)
 
 
 def _fill_template(template: str, topic_levels: dict[str, str]) -> str:

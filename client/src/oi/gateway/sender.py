@@ -11,7 +11,7 @@ from oi.batches import MAX_BYTES, MAX_MESSAGES
 from oi.errors import ApiError
 from oi.gateway.metrics import Metrics
 from oi.gateway.sections import SettingsError
-from oi.gateway.spool import Batch, Rejected
+from oi.gateway.spool import Batch, RejectedMessage
 from oi.gateway.spool_thread import SpoolThread
 from oi.refusals import Action, Refusal, interpret_refusal
 
@@ -197,7 +197,7 @@ class Sender:
         lines = batch.lines
         named = refusal.map_rejected_lines_to_reasons(lines)
         rejected = [
-            Rejected("", batch.lookup, _REASON, named[number], line)
+            RejectedMessage("", batch.lookup, _REASON, named[number], line)
             for number, line in enumerate(lines, 1)
             if number in named
         ]
@@ -217,13 +217,13 @@ class Sender:
                 _LOG.warning("%s Sending fewer messages in one request.", refusal.text)
             self._max_bytes[batch.lookup] = batch.size // 2
         elif refusal.reason_if_single:
-            rejected = Rejected("", batch.lookup, _REASON, refusal.reason_if_single, batch.lines[0])
+            rejected = RejectedMessage("", batch.lookup, _REASON, refusal.reason_if_single, batch.lines[0])
             await self._store_rejected(refusal, batch, [], [rejected])
         else:
             await self._hold_connection(refusal, batch)
 
     async def _store_rejected(
-        self, refusal: Refusal, batch: Batch, sendable_lines: list[bytes], rejected: list[Rejected]
+        self, refusal: Refusal, batch: Batch, sendable_lines: list[bytes], rejected: list[RejectedMessage]
     ) -> None:
         await self._spool.run(self._spool.spool.reject_messages, batch, sendable_lines, rejected)
         self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{_REASON}"')

@@ -65,7 +65,7 @@ class DiskFullError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedMessage:
     """Message that cannot be sent, stored so that an operator can examine it.
 
     Attributes:
@@ -88,7 +88,7 @@ class StoredRejection(NamedTuple):
     """Rejected message, and the time of its rejection in seconds since 1970."""
 
     rejected_at: float
-    rejected: Rejected
+    rejected: RejectedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingTotals:
     """Number and total size in bytes of the messages that wait in the spool file."""
 
     messages: int = 0
@@ -160,7 +160,7 @@ class GatewaySpool:
             self._free_disk_space()
         else:
             self._reserve.discard_if_sparse()
-        self.waiting = Waiting()
+        self.waiting = WaitingTotals()
         self.rejected_bytes = 0
         self.deleted_rejected_messages = 0
         self._bytes_by_lookup: dict[str, int] = {}
@@ -184,7 +184,7 @@ class GatewaySpool:
         return limit if self._settings.when_full == DROP_OLDEST else limit - self.waiting.bytes
 
     def append_and_count_dropped(
-        self, lines_by_lookup: Mapping[str, Sequence[bytes]], rejected: Sequence[Rejected], joined_marks: bytes
+        self, lines_by_lookup: Mapping[str, Sequence[bytes]], rejected: Sequence[RejectedMessage], joined_marks: bytes
     ) -> int:
         """Store messages in one transaction; when this method returns, all are on disk.
 
@@ -280,7 +280,9 @@ class GatewaySpool:
 
         return self._run_transaction(reject_oldest_messages, may_use_reserve=False)
 
-    def reject_messages(self, batch: Batch, sendable_lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
+    def reject_messages(
+        self, batch: Batch, sendable_lines: Sequence[bytes], rejected: Sequence[RejectedMessage]
+    ) -> None:
         """Store some messages of a batch as rejected; the other messages of the batch stay and can be sent again.
 
         Args:
@@ -331,7 +333,7 @@ class GatewaySpool:
             "SELECT rejected_at, address, lookup, reason, detail, message FROM rejected ORDER BY id DESC LIMIT ?",
             (limit,),
         )
-        return [StoredRejection(row[0], Rejected(*row[1:])) for row in rows]
+        return [StoredRejection(row[0], RejectedMessage(*row[1:])) for row in rows]
 
     def _run_transaction(self, change: Callable[[], _Result], *, may_use_reserve: bool = True) -> _Result:
         """Run a function as a transaction; if the disk is full, free disk space and run the function once more.
@@ -505,7 +507,9 @@ class GatewaySpool:
         block_id, text = self._database.execute(
             "SELECT id, lines FROM block WHERE lookup = ? ORDER BY id LIMIT 1", (lookup,)
         ).fetchone()
-        rejected = (Rejected("", lookup, REFUSED_CONNECTION, _REFUSED_DETAIL, line) for line in _split_into_lines(text))
+        rejected = (
+            RejectedMessage("", lookup, REFUSED_CONNECTION, _REFUSED_DETAIL, line) for line in _split_into_lines(text)
+        )
         self._store_rejected(rejected, time.time())
         return self._delete_blocks_and_count_messages([block_id])
 
@@ -517,7 +521,7 @@ class GatewaySpool:
         self._database.execute("DELETE FROM mark WHERE id <= ?", (mark_id - MAX_MARKS,))
         return int(mark_id)
 
-    def _store_rejected(self, rejected: Iterable[Rejected], rejected_at: float) -> None:
+    def _store_rejected(self, rejected: Iterable[RejectedMessage], rejected_at: float) -> None:
         for each in rejected:
             self._database.execute(
                 "INSERT INTO rejected (rejected_at, address, lookup, reason, detail, message) "

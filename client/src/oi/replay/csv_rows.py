@@ -97,9 +97,9 @@ class CsvFile:
         first = next(csv.reader(lines[:1], delimiter=self.delimiter))
         if len(first) + first[-1].count(self.delimiter) != len(column_names):
             return False
-        return all(self._is_empty_or_row(column_names, line) for line in lines[1:])
+        return all(self._is_blank_or_complete_row(column_names, line) for line in lines[1:])
 
-    def _is_empty_or_row(self, column_names: Sequence[str], line: str) -> bool:
+    def _is_blank_or_complete_row(self, column_names: Sequence[str], line: str) -> bool:
         try:
             cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
         except csv.Error:

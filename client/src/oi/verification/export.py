@@ -52,7 +52,7 @@ class BrokenError(Exception):
 
 
 @dataclass(slots=True)
-class _Progress:
+class _VerificationProgress:
     """State of the verification of exported records.
 
     Attributes:
@@ -125,7 +125,7 @@ def verify_export_and_count_records(
     Raises:
         BrokenError: a record is invalid or missing, or the checkpoint does not match; the error states the position.
     """
-    progress = _Progress(compute_genesis_hash(workspace, target, scope_key))
+    progress = _VerificationProgress(compute_genesis_hash(workspace, target, scope_key))
     tree, signatures = CompactRange(), DecisionSignatures(is_complete=True)
     for record in _iterate_verified_records(records, progress):
         if checkpoint is not None and tree.size < checkpoint.size:
@@ -176,7 +176,9 @@ class DecisionSignatures:
                 raise BrokenError(here, f"{here}: the signature names another record")
 
 
-def _iterate_verified_records(records: Iterable[Mapping[str, Any]], progress: _Progress) -> Iterator[Mapping[str, Any]]:
+def _iterate_verified_records(
+    records: Iterable[Mapping[str, Any]], progress: _VerificationProgress
+) -> Iterator[Mapping[str, Any]]:
     """Verify records one after the other; yield each, or raise a BrokenError at the first fault."""
     rest = iter(records)
     for record in rest:
@@ -195,7 +197,7 @@ def _iterate_verified_records(records: Iterable[Mapping[str, Any]], progress: _P
 
 
 def _find_broken_record_id(
-    faulty: Mapping[str, Any], later_records: Iterator[Mapping[str, Any]], progress: _Progress
+    faulty: Mapping[str, Any], later_records: Iterator[Mapping[str, Any]], progress: _VerificationProgress
 ) -> str:
     """Return the RecordID of the first invalid or missing record; ``faulty`` is the record that failed verification.
 
@@ -238,7 +240,7 @@ def describe_record_fault_or_empty(record: Mapping[str, Any]) -> str:
     return _describe_content_fault_or_empty(record) or _describe_own_field_fault_or_empty(record)
 
 
-def _check_no_fork(record: Mapping[str, Any], progress: _Progress) -> None:
+def _check_no_fork(record: Mapping[str, Any], progress: _VerificationProgress) -> None:
     """Raise a BrokenError if a verified record with another Hash has the same PreviousHash as this record."""
     stored = str(record["Hash"])
     other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
@@ -246,7 +248,7 @@ def _check_no_fork(record: Mapping[str, Any], progress: _Progress) -> None:
         raise BrokenError(stored, f"fork: this record and {other} have the same PreviousHash")
 
 
-def _describe_link_fault_or_empty(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_link_fault_or_empty(record: Mapping[str, Any], progress: _VerificationProgress) -> str:
     """Describe a fault in a record's RecordID or PreviousHash; return an empty string if both are valid."""
     here, expected = str(record.get("RecordID")), format_record_id(progress.sequence + 1)
     if here != expected:
@@ -263,7 +265,7 @@ def _describe_link_fault_or_empty(record: Mapping[str, Any], progress: _Progress
     return ""
 
 
-def _describe_field_fault_or_empty(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_field_fault_or_empty(record: Mapping[str, Any], progress: _VerificationProgress) -> str:
     """Describe a fault in a record's time or in the properties by which queries filter; empty if all are valid."""
     here, time = str(record.get("RecordID")), get_record_time(record)
     return _describe_own_field_fault_or_empty(record) or (

@@ -136,7 +136,7 @@ class _FetchedCheckpoint(NamedTuple):
     missing_reason: str
 
 
-class _Page(NamedTuple):
+class _RecordPage(NamedTuple):
     """One page of the records in a range of sequence numbers.
 
     Attributes:
@@ -148,7 +148,7 @@ class _Page(NamedTuple):
     has_more: bool
 
 
-class _Reply(NamedTuple):
+class _JsonReply(NamedTuple):
     """Reply of the service.
 
     Attributes:
@@ -161,7 +161,7 @@ class _Reply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Checkpoint:
+class _UnverifiedCheckpoint:
     """Origin (name of the chain), size and Merkle root of a signed checkpoint; the signature is not verified."""
 
     origin: str
@@ -188,7 +188,7 @@ class _RecordDigests:
         self.digests.append(_compute_record_digest(record))
         self.leaves.append(bytes.fromhex(str(stored)) if is_hash else None)
 
-    def matches_checkpoint(self, checkpoint: _Checkpoint) -> bool:
+    def matches_checkpoint(self, checkpoint: _UnverifiedCheckpoint) -> bool:
         """Return whether the first n records have the Merkle root of a checkpoint, which covers n records."""
         covered = self.leaves[: checkpoint.size]
         leaves = [leaf for leaf in covered if leaf is not None]
@@ -358,7 +358,7 @@ def _read_saved_checkpoint_or_empty(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def _parse_checkpoint_or_none(note: str) -> _Checkpoint | None:
+def _parse_checkpoint_or_none(note: str) -> _UnverifiedCheckpoint | None:
     """Parse a signed checkpoint, without verification; return None if the text is not a checkpoint."""
     lines = note.split("\n")
     if len(lines) <= _NOTE_LINES:
@@ -367,7 +367,7 @@ def _parse_checkpoint_or_none(note: str) -> _Checkpoint | None:
     if not (size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) and int(size)):
         return None
     try:
-        return _Checkpoint(origin, int(size), base64.b64decode(root, validate=True))
+        return _UnverifiedCheckpoint(origin, int(size), base64.b64decode(root, validate=True))
     except ValueError:
         return None
 
@@ -411,15 +411,15 @@ def _has_records_from(url: str, get_token: GetToken, chain_parameters: dict[str,
     )
 
 
-def _fetch_page(url: str, get_token: GetToken, query: dict[str, Any]) -> _Page:
+def _fetch_page(url: str, get_token: GetToken, query: dict[str, Any]) -> _RecordPage:
     """Return one page of the records in a range, newest first, and whether the range contains further records."""
     page, more = _fetch_reply_with_retries(url, get_token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")
-    return _Page(page, more == "true")
+    return _RecordPage(page, more == "true")
 
 
-def _fetch_reply_with_retries(url: str, get_token: GetToken, path: str, query: dict[str, Any]) -> _Reply:
+def _fetch_reply_with_retries(url: str, get_token: GetToken, path: str, query: dict[str, Any]) -> _JsonReply:
     """Send a request to the service and return the reply.
 
     A request that is rejected with status 429, 502 or 503, or whose connection is lost, is repeated after a pause. A
@@ -439,7 +439,7 @@ def _fetch_reply_with_retries(url: str, get_token: GetToken, path: str, query: d
         attempt += 1
 
 
-def _send_with_token(address: str, get_token: GetToken) -> _Reply:
+def _send_with_token(address: str, get_token: GetToken) -> _JsonReply:
     """Send a request with a token; if the service rejects the token, send the request once more with a new token."""
     token = get_token(False)
     try:
@@ -451,7 +451,7 @@ def _send_with_token(address: str, get_token: GetToken) -> _Reply:
     return _send_once(address, renewed)
 
 
-def _send_once(address: str, token: str) -> _Reply:
+def _send_once(address: str, token: str) -> _JsonReply:
     """Send a request, without repetition, and return the reply."""
     if not (token.isascii() and token.isprintable()):
         # An error of the HTTP library would print the token.
@@ -462,7 +462,7 @@ def _send_once(address: str, token: str) -> _Reply:
         )
         with _get_opener(address).open(request, timeout=TIMEOUT_SECONDS) as reply:
             body = json.loads(reply.read(), parse_int=parse_integer_or_exact_float)
-            return _Reply(body, reply.headers.get("x-provenance-has-more", ""))
+            return _JsonReply(body, reply.headers.get("x-provenance-has-more", ""))
     except urllib.error.HTTPError as error:
         with error:
             raise _build_fetch_error(error) from None

@@ -79,7 +79,7 @@ class MqttConnection:
             await asyncio.to_thread(self._connect_blocking)
         except (OSError, ValueError) as error:
             raise BrokerError(_explain_connection_failure(error, settings.broker_address)) from None
-        self._attach_socket()
+        self._register_socket_with_event_loop()
         return await self._wait_for_reply(self._connected, "accept the connection")
 
     def set_redeliveries(self, redeliveries: Redeliveries) -> None:
@@ -138,7 +138,7 @@ class MqttConnection:
         if not self._closed.done():
             self._client.disconnect()
             self._client.loop_write()
-        self._detach_socket()
+        self._remove_socket_from_event_loop()
         if not self._closed.done():
             self._closed.set_result(BrokerError("The connection to the broker was closed."))
 
@@ -176,7 +176,7 @@ class MqttConnection:
             properties=properties,
         )
 
-    def _attach_socket(self) -> None:
+    def _register_socket_with_event_loop(self) -> None:
         self._socket = self._client.socket()
         if self._socket is None:
             hint = " Check the client certificate." if self._settings.tls is not None else ""
@@ -196,7 +196,7 @@ class MqttConnection:
     def _stop_watching_writability(self, _client: Client, _data: Any, sock: Any) -> None:
         self._loop.remove_writer(sock)
 
-    def _detach_socket(self) -> None:
+    def _remove_socket_from_event_loop(self) -> None:
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
@@ -330,7 +330,7 @@ class MqttConnection:
             self._closed.set_result(error)
 
     def _handle_socket_close(self, _client: Client, _data: Any, _sock: Any) -> None:
-        self._detach_socket()
+        self._remove_socket_from_event_loop()
 
     async def _wait_for_reply(self, future: "asyncio.Future[_Reply]", expected_action: str) -> _Reply:
         futures: list[asyncio.Future[Any]] = [future, self._closed]

@@ -126,7 +126,7 @@ def is_outcome_uncertain(error: ApiError) -> bool:
 
 
 def is_service_unreachable(error: ApiError) -> bool:
-    """Return whether the service itself sent no reply: there was none, or it came from a proxy in front of it.
+    """Return whether the service itself sent no reply: no reply arrived, or a proxy in front of the service sent it.
 
     An error reply of the service has a code; an error reply of a proxy has none.
     """

@@ -65,6 +65,7 @@ def _require_header(headers: Mapping[str, str], name: str) -> str:
 
 
 def _encode_header_text(text: str) -> bytes:
+    """Encode the text of a header as the original bytes, also if these are not valid UTF-8."""
     # Frameworks decode invalid UTF-8 in headers to surrogates, which a plain `encode` refuses.
     return text.encode(errors="surrogatepass")
 

@@ -100,6 +100,8 @@ def build_webhook_server(
     """
 
     class _WebhookRequestHandler(BaseHTTPRequestHandler):
+        """Verifies and prints each received webhook request, and sends the reply."""
+
         protocol_version = "HTTP/1.1"
         timeout = _TIMEOUT_SECONDS
 

@@ -82,6 +82,7 @@ class _SpoolMarks:
 
     @property
     def acknowledged_position(self) -> int:
+        """Row id of the newest marks in the spool file whose deliveries have all been acknowledged."""
         return self._intake.acknowledged_mark_id
 
     def forget_marks_up_to(self, position: int) -> None:

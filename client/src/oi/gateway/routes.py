@@ -145,6 +145,7 @@ def parse_route(section: Section) -> Route:
 
 
 def _check_topic(topic: str, setting_path: str) -> None:
+    """Raise a SettingsError if a topic filter such as ``plant/{line}/#`` has an invalid wildcard or name in braces."""
     levels = topic.split("/")
     for index, level in enumerate(levels):
         is_wildcard = level in {"+", "#"} or _NAMED_LEVEL.fullmatch(level)
@@ -164,6 +165,7 @@ def _check_topic(topic: str, setting_path: str) -> None:
 
 
 def _find_json_pointer(section: Section, property_name: str) -> str | None:
+    """Return the JSON pointer that a property contains; None if the property is missing."""
     pointer = section.find_text(property_name)
     if pointer is not None and not pointer.startswith("/"):
         raise SettingsError(

@@ -12,7 +12,7 @@ class SettingsError(ValueError):
 
 
 class Section:
-    """Object in a configuration file.
+    """Object in a configuration file, with methods that read and check its properties.
 
     :meth:`check_all_properties_read` rejects properties that the program has not read.
 

@@ -139,12 +139,12 @@ class Sender:
             return
         # Remove it only now: if the process ends earlier, the batch is sent again; the service knows its message ids.
         await self._spool.run(self._spool.spool.remove_batch, batch)
-        self._report_sent(batch)
+        self._record_sent_batch(batch)
 
     def _count_failed_request(self, error_code: str) -> None:
         self._metrics.increase_counter("failed_requests_total", label=f'code="{error_code}"')
 
-    def _report_sent(self, batch: Batch) -> None:
+    def _record_sent_batch(self, batch: Batch) -> None:
         self._metrics.increase_counter("sent_messages_total", batch.messages)
         self._metrics.set_gauge("last_sent_timestamp_seconds", time.time())
         self._pause = _FIRST_PAUSE_SECONDS

@@ -22,7 +22,7 @@ _GZIP = {**_NDJSON, "Content-Encoding": "gzip"}
 
 
 class Uplink:
-    """Sends batches of telemetry; after a failed request, it uses a replaced API key.
+    """Sends batches of telemetry; after a failed request, it reads the API key again, which may have been replaced.
 
     Args:
         settings: address of the service, and source of the API key.

@@ -28,6 +28,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """Safe loader that rejects repeated properties, of which PyYAML silently uses the last one."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Compose a YAML mapping; raise a SettingsError if a property occurs twice."""
         node = super().compose_mapping_node(anchor)
         first_lines: dict[Any, int] = {}
         for key, _ in node.value:

@@ -88,7 +88,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> ExitCode:
     try:
         if arguments[:1] == ["fetch"]:
             return _run_fetch_command(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
-        parser = _build_parser()
+        parser = _build_verify_parser()
         options = parser.parse_args(arguments)
         if options.receipt or options.record:
             return _verify_receipt(parser, options)
@@ -326,7 +326,7 @@ def _run_fetch_command(options: argparse.Namespace, sign_in: SignIn | None) -> E
     return BROKEN if fetched.contradictions else SOUND
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def _build_verify_parser() -> argparse.ArgumentParser:
     parser = _create_argument_parser(
         "oi verify-file",
         __doc__,

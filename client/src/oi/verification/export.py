@@ -154,7 +154,7 @@ class DecisionSignatures:
         self._unconfirmed: list[tuple[str, str, str]] = []
 
     def add_record(self, record: Mapping[str, Any]) -> None:
-        """Add a verified record; the records of the chain are added in their order."""
+        """Add a verified record; the caller adds the records in the order of the chain."""
         here = str(record.get("RecordID"))
         self._hashes[here] = str(record.get("Hash"))
         if "AmendmentID" not in record or "Signature" not in record:

@@ -69,7 +69,7 @@ class _TextReader:
         return found[0]
 
     def require_next(self, character: str) -> None:
-        """Skip this character, and white space before it.
+        """Skip ``character``, and white space before it.
 
         Raises:
             UnreadableError: the text continues in another way.

@@ -76,6 +76,7 @@ class MqttClient(Client):
         self._packet_queue(MessageType.PUBACK, packets, 0, 0)
 
     def _sock_recv(self, bufsize: int) -> bytes:
+        """Return received bytes from the buffer of this client; fill an empty buffer from the socket (paho method)."""
         if not self.has_buffered_bytes:
             self._buffer, self._position = super()._sock_recv(_READ_BYTES), 0
         start = self._position
@@ -83,6 +84,7 @@ class MqttClient(Client):
         return self._buffer[start : self._position]
 
     def _packet_handle(self) -> MQTTErrorCode:
+        """Process a received packet (paho method); for an invalid packet, set ``packet_error`` and return an error."""
         kind = self._in_packet["command"] & _PACKET_TYPE
         # The bytes of another protocol, such as HTTP, can look like any packet.
         if kind != MessageType.CONNACK and not self.is_connected():
@@ -99,15 +101,18 @@ class MqttClient(Client):
         return result
 
     def _loop_rc_handle(self, rc: MQTTErrorCode) -> MQTTErrorCode:
+        """Close the connection after an error (paho method); set ``packet_error`` for an invalid packet length."""
         if len(self._in_packet["remaining_count"]) > _MAX_LENGTH_BYTES:
             self.packet_error = f"the length of a packet has over {_MAX_LENGTH_BYTES} bytes"
         return super()._loop_rc_handle(rc)
 
     def _handle_pingresp(self) -> MQTTErrorCode:
+        """Process the broker's reply to a ping (paho method), and call ``on_ping_reply``."""
         result = super()._handle_pingresp()
         return result or self._call_handler(self.on_ping_reply)
 
     def _handle_publish(self) -> MQTTErrorCode:
+        """Parse a received message, and pass it to ``on_publication``; this replaces paho's method."""
         header, packet = self._in_packet["command"], bytes(self._in_packet["packet"])
         publication = _parse_publish_packet(header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5)
         return self._call_handler(self.on_publication, publication)

@@ -7,7 +7,7 @@ from oi.json_text import encode_json
 
 
 class NullKey(Enum):
-    """Type of ``NULL_KEY``, which selects the documents whose partition key is null; None stands for no given key."""
+    """Type of ``NULL_KEY``, which selects documents whose partition key is null; None means that no key is given."""
 
     NULL = "null"
 

@@ -79,7 +79,7 @@ class Refusal:
         return found
 
     def _has_same_device(self, refused_message: Mapping[str, Any], other_message: Mapping[str, Any]) -> bool:
-        """Return whether another message certainly has the device of a message whose device is not allowed."""
+        """Return whether two messages certainly have the same device; that of ``refused_message`` is not allowed."""
         # A connection can read the device id at another pointer than /deviceId, which is unknown here.
         device = refused_message.get("deviceId")
         if isinstance(device, str):

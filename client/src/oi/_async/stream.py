@@ -286,7 +286,7 @@ def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
 
 
 def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
-    """Raise an error unless the stream can continue later, because the service restarts, fails or is overloaded.
+    """Raise ``error`` unless it is temporary: if the service restarts, fails or is overloaded, the stream can continue.
 
     Args:
         error: error of a handshake or of the request for a token.

@@ -145,7 +145,7 @@ class Intake:
                 function()
 
     def _select_fitting_into_spool(self, pending: list[_PendingMessage]) -> list[_PendingMessage]:
-        """Return the first of the received messages, as many as fit into the spool; at least one."""
+        """Return the oldest received messages, as many as fit into the spool; at least one."""
         room = self._spool.spool.appendable_bytes
         for index, each in enumerate(pending):
             room -= each.spool_bytes
@@ -154,9 +154,9 @@ class Intake:
         return pending
 
     async def _store_and_acknowledge_fitting(self, received: list[_PendingMessage]) -> int:
-        """Store the first of the received messages, as many as fit into the spool, and acknowledge them to the source.
+        """Store the oldest received messages, as many as fit into the spool, and acknowledge them to the source.
 
-        Return their number; 0 if storing failed and must be repeated.
+        Return the number of stored messages; 0 if storing failed and must be repeated.
         """
         received = _select_for_one_transaction(received)
         try:
@@ -247,7 +247,7 @@ class Intake:
 
 
 def _select_for_one_transaction(received: list[_PendingMessage]) -> list[_PendingMessage]:
-    """Return the first of the received messages, as many as one transaction should store; at least one."""
+    """Return the oldest received messages, as many as one transaction should store; at least one."""
     size = 0
     for index, each in enumerate(received):
         size += len(each.line)

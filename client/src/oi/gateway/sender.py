@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Upstream(Protocol):
-    """Port of the service that receives batches of telemetry messages."""
+    """Port through which the gateway sends batches of telemetry messages to the service."""
 
     async def send(self, lookup: str, ndjson_lines: bytes) -> None:
         """Send NDJSON lines of a connection.

@@ -48,7 +48,7 @@ class ReplayTarget:
 
     @property
     def metadata_pointers(self) -> Sequence[Pointer]:
-        """Positions of message id, device id and timestamp."""
+        """Positions of message id, device id and timestamp in the messages, in this order."""
         return self.message_id, self.device_id, self.timestamp
 
 

@@ -67,7 +67,7 @@ class MqttClient(Client):
         return bool(self._ping_t)
 
     def ping(self) -> None:
-        """Send a ping, after all packets that are still to be written."""
+        """Send a ping to the broker, after all packets that wait to be sent."""
         self._send_pingreq()
 
     def acknowledge_all(self, packet_ids: Sequence[int]) -> None:

@@ -21,7 +21,7 @@ def build_delivery_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
 
 
 class Redeliveries:
-    """Set of deliveries of earlier connections that the broker can repeat.
+    """Set of deliveries over earlier connections to the broker, which the broker can repeat.
 
     Args:
         marks: marks of the stored deliveries, oldest first; each element may contain several marks. Of several marks

@@ -158,16 +158,16 @@ class Download:
 
 
 def _build_download_job_error(job: "DownloadJob") -> ApiError:
-    """Build the error for a failed or cancelled download job, from its reason and its error code, if it has one."""
+    """Build the error for a failed or cancelled download job, with the reason and the error code of the job."""
     reason = job["error"] or f"The download is {job['status']}."
-    code = job.get("errorCode") or _find_code_at_start(reason)
+    code = job.get("errorCode") or _parse_leading_error_code(reason)
     return ApiError(0, code, reason.removeprefix(f"{code}: "))
 
 
-def _find_code_at_start(reason: str) -> str:
-    """Return the error code with which a reason begins; an empty text without a code.
+def _parse_leading_error_code(reason: str) -> str:
+    """Return the error code at the start of a job's failure reason, such as ``CODE`` in ``CODE: text``; else "".
 
-    Jobs of an earlier version of the service state the code only there.
+    Jobs of an earlier version of the service state the code only at the start of the reason.
     """
     code, found, _ = reason.partition(": ")
     return code if found and code.isupper() and code.replace("_", "").isalpha() else ""

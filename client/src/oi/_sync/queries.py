@@ -137,9 +137,10 @@ class Queries:
     def approve(
         self, lookup: str, *, meaning: str | None = None, statement: str | None = None, etag: str | None = None
     ) -> "QueryDefinition":
-        """Approve the draft of a warm query; its last editor cannot approve it.
+        """Approve the draft of a warm query, and return the definition; the last editor of the draft cannot approve it.
 
-        An approved query does not change. Its stored approval is returned, unless another signature is sent.
+        If the query is approved already, nothing changes: the definition with the stored approval is returned. If the
+        caller sends another signature than the stored one, an error is raised.
 
         Args:
             lookup: short name of the query in URLs.
@@ -231,7 +232,7 @@ class Queries:
 
 
 def _build_execution_path(lookup: str) -> str:
-    """Return the URL path that executes the warm query with this short name or API path, which can contain slashes.
+    """Return the URL path that executes a warm query; ``lookup`` is its short name or its API path, such as ``a/b``.
 
     Raises:
         NotFoundError: a segment of the path is empty, ``.`` or ``..``.

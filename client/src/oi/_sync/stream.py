@@ -49,10 +49,10 @@ def stream_messages(
 ) -> Generator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    The stream then continues one minute before the newest message that was received. A missed message that was
-    measured earlier is lost, except while stored messages are still replayed.
+    After a lost connection, the stream continues one minute before the time of the newest received message. A missed
+    message with an earlier timestamp is lost, unless the service was still sending stored messages (see ``since``).
 
-    If the host of the service cannot open a WebSocket, the stream requests another address from the service.
+    If the host of the service cannot open a WebSocket, the client requests another address for the stream.
 
     Args:
         transport: sends the requests.
@@ -86,7 +86,7 @@ def stream_messages(
                         failures.record_new_message()
                         yield message
         except InvalidStatus as refused:
-            if handshakes.switch_to_negotiation_after(refused):
+            if handshakes.switch_to_negotiation_if_redirected(refused):
                 continue
             handshakes.record_refusal(refused, pause)
         except (InvalidProxy, ImportError) as failure:
@@ -120,18 +120,19 @@ class _Address(NamedTuple):
 
 
 class ConnectWithoutRedirects(connect):
-    """Opens a connection of the live stream; it follows no redirect, as the other requests of the client."""
+    """WebSocket connection that follows no redirects; the other requests of the client follow none, either."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
-        """Return the error of a handshake that was answered with a redirect."""
+        """Return the error of a redirected handshake unchanged, so that the library raises it and does not redirect."""
         return exc
 
 
 class _Handshakes:
-    """Addresses and credentials of the handshakes that open the stream.
+    """Addresses and tokens for the WebSocket handshakes that open the stream.
 
     If the host of the service cannot open a WebSocket, it redirects the handshake. The client then requests another
-    address, for instance at Web PubSub. The address of the redirect is not used, because a proxy can redirect, too.
+    address from the service, for instance one of Azure Web PubSub. It ignores the address in the redirect, because the
+    redirect can come from a proxy.
 
     Args:
         transport: sends the requests for tokens and for other addresses.
@@ -171,17 +172,19 @@ class _Handshakes:
         return format_url_without_secrets(self._last_url) if self._must_negotiate else self._transport.url
 
     def record_success(self) -> None:
-        """Record that the stream is open, so that the token is valid."""
+        """Record that a handshake succeeded: the service has accepted the token, which need not be renewed."""
         self._must_renew = False
 
-    def switch_to_negotiation_after(self, refused: InvalidStatus) -> bool:
-        """Negotiate all further addresses if a handshake was redirected with 307 because the host opens no WebSocket.
+    def switch_to_negotiation_if_redirected(self, refused: InvalidStatus) -> bool:
+        """After a redirect 307, request the addresses of all further handshakes from the service.
+
+        The host of the service replies 307 to a handshake if it cannot open a WebSocket.
 
         Args:
             refused: error of the handshake.
 
         Returns:
-            False if the error is another one, or if its address was negotiated.
+            True after this change. False if the reply had another status, or if the addresses are requested already.
         """
         if self._must_negotiate or refused.response.status_code != HTTPStatus.TEMPORARY_REDIRECT:
             return False
@@ -208,8 +211,8 @@ def _negotiate_address(transport: Transport, parameters: Mapping[str, str | None
     """Request an address of the live stream that needs no token.
 
     Raises:
-        ApiError: the service rejects the request or cannot be reached; or it names no WebSocket address, or one without
-            encryption although its own has encryption.
+        ApiError: the service rejects the request or cannot be reached. Also if its reply contains no WebSocket address,
+            or an unencrypted one (ws) although the address of the service is encrypted (https).
     """
     reply = transport.get_json(f"{_ROUTE}/negotiate", parameters)
     url = str(reply.get("url")) if isinstance(reply, dict) else ""
@@ -220,7 +223,9 @@ def _negotiate_address(transport: Transport, parameters: Mapping[str, str | None
 
 
 class _StreamFailures:
-    """Failures of the service after which it closes the stream; the pause grows until a new message arrives.
+    """Record of the internal errors for which the service closes the stream, to report them and to compute pauses.
+
+    Each pause before the next attempt is twice as long as the last one, up to 30 seconds, until a new message arrives.
 
     Args:
         report: called with the reason of each failure; None to report nothing.
@@ -231,13 +236,14 @@ class _StreamFailures:
         self._pause = _MIN_PAUSE
 
     def record_new_message(self) -> None:
-        """Shorten the pause after the next failure."""
+        """Record that a message has arrived, so that the pause after the next failure is short again."""
         self._pause = _MIN_PAUSE
 
     def record_close_and_get_pause(self, closed: ConnectionClosed) -> float:
-        """Report the reason of a failure; return the seconds until the next attempt.
+        """Return the seconds to wait after the service closed the stream; report the reason of an internal error.
 
-        After another close code, the service restarts, or the token has expired.
+        Other close codes are no failures: for example, the service restarts or the token has expired. They are not
+        reported, and the pause does not grow.
         """
         if closed.rcvd is None or closed.rcvd.code != CloseCode.INTERNAL_ERROR:
             return _MIN_PAUSE
@@ -260,7 +266,7 @@ def _build_stream_url(service_url: str) -> str:
 
 
 def _is_stream_url_as_secure(stream_url: str, service_url: str) -> bool:
-    """Return whether a text is a WebSocket address that is encrypted if the address of the service is."""
+    """Return whether ``stream_url`` is a WebSocket address: wss, or ws only if the service address is http."""
     try:
         is_encrypted = parse_uri(stream_url).secure
     except (InvalidURI, ValueError):
@@ -269,9 +275,10 @@ def _is_stream_url_as_secure(stream_url: str, service_url: str) -> bool:
 
 
 def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
-    """Return the argument ``proxy`` of the WebSocket library: the URL of a proxy, or None for no proxy.
+    """Return the argument ``proxy`` of the WebSocket library for a connection to the host of ``url``.
 
-    True lets the library choose a proxy; it also reads the variable ``WSS_PROXY``.
+    The argument is the URL of a proxy, None for no proxy, or True to let the library choose a proxy. The library also
+    reads the variable ``WSS_PROXY``.
     """
     if not can_use_proxy(url):
         return None
@@ -279,7 +286,7 @@ def _choose_proxy_argument(url: str) -> str | Literal[True] | None:
 
 
 def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
-    """Raise an error unless the stream can continue later, because the service restarts, fails or is overloaded.
+    """Raise ``error`` unless it is temporary: if the service restarts, fails or is overloaded, the stream can continue.
 
     Args:
         error: error of a handshake or of the request for a token.

@@ -1,4 +1,4 @@
-"""Sends telemetry at once, or through a spool file that stores messages during an outage."""
+"""Telemetry that is sent at once, or through a spool file, which stores messages during an outage of the service."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -44,8 +44,8 @@ class Telemetry:
 
         Raises:
             ForbiddenError: the API key may only send telemetry of other connections or devices.
-            InvalidRequestError: a message is invalid; no message of the same batch was stored. ``accepted`` is the
-                number of messages in earlier batches, which were stored.
+            InvalidRequestError: a message is invalid; no message of the same batch was stored. The error's attribute
+                ``accepted`` is the number of messages in earlier batches, which were stored.
             JsonTextError: a message cannot be expressed in JSON; earlier batches may have been stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
@@ -176,13 +176,13 @@ class Spool:
         self._file.remove_refused([each.id for each in refused])
 
     def _try_mark_refused_messages(self, refusal: Refusal, rows: list[SpooledLine]) -> bool:
-        """Mark as refused the messages that the service will never accept; return whether there is at least one.
+        """Mark the messages of a refused batch that the service will never accept; return whether any was marked.
 
-        If there is none, the service refuses the whole connection, and no message is marked.
+        If the error names no such message, nothing is marked: the service refuses the whole connection.
 
         Args:
-            refusal: interpretation of the service's error.
-            rows: the sent messages.
+            refusal: interpretation of the error with which the service refused the batch.
+            rows: the messages of the batch.
         """
         reasons = refusal.map_rejected_lines_to_reasons([row.line for row in rows])
         if refusal.reason_if_single and len(rows) == 1:

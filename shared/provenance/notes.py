@@ -101,7 +101,7 @@ class CheckpointContent:
 
 
 def build_key_name(workspace_id: str) -> str:
-    """Return the name of a workspace's checkpoint key, such as ``oi-provenance/plant``."""
+    """Return the name of the key that signs a workspace's checkpoints, such as ``oi-provenance/plant``."""
     return f"oi-provenance/{quote(workspace_id, safe='')}"
 
 
@@ -201,7 +201,7 @@ def _decode_base64(text: str) -> bytes:
 
 
 def _find_signature_of_key(line: str, key: VerifierKey) -> bytes | None:
-    """Parse the signature in a line of a note; return None if another key made the signature."""
+    """Return the DER signature in a signature line of a note, if ``key`` made it; return None for another key."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
         raise NoteError(

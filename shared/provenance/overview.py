@@ -119,8 +119,8 @@ class AuditOverview:
             limit: maximum number of amendments.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` while amendments that an earlier version wrote are
-                counted, or if the store does not respond.
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the store does not respond, or while the
+                amendments that an earlier version of the service wrote are still being counted.
         """
         await self._ensure_complete_counts()
         found: list[PendingEntry] = []
@@ -146,8 +146,9 @@ class AuditOverview:
         Arguments: see :func:`~shared.provenance.queries.query_amendments`.
 
         Raises:
-            WorkspaceError: for the status pending UNAVAILABLE, as :meth:`list_pending_amendments`; UNAVAILABLE if the
-                store does not respond.
+            WorkspaceError: UNAVAILABLE if the store does not respond. If the filter requires the status pending, the
+                error is also raised while the amendments that an earlier version of the service wrote are still being
+                counted.
         """
         if amendment_filters.status is AmendmentState.PENDING:
             await self._ensure_complete_count(chain)
@@ -178,7 +179,10 @@ class AuditOverview:
         return len(counted)
 
     async def _ensure_complete_count(self, chain: ChainKey) -> None:
-        """Count the records of a chain if an earlier version wrote them; other chains are counted only if necessary.
+        """Count the pending amendments of a chain if an earlier version of the service wrote its records.
+
+        If the list of uncounted chains is cut off, all of them are counted, because this chain can be missing in the
+        list.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``, as :meth:`_ensure_complete_counts`.
@@ -193,7 +197,9 @@ class AuditOverview:
             await self._ensure_complete_counts()
 
     async def _ensure_complete_counts(self) -> None:
-        """Count the records of chains that an earlier version wrote, so that the index has their pending amendments.
+        """Count the records of all chains that an earlier version of the service wrote.
+
+        The index of pending amendments then contains the pending amendments of these chains.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if this takes longer than :data:`COUNT_SECONDS`.
@@ -213,10 +219,10 @@ class AuditOverview:
             self._checked_at = self._runtime.monotonic()
 
     async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
-        """Remove the entries of decided amendments from the index; return the entries of the other amendments.
+        """Return the entries whose amendments are still pending; remove entries of decided amendments from the index.
 
-        Entries whose record is missing or is no pending amendment are not returned either: such entries remain after
-        records were removed from the end of a chain.
+        Entries whose record is missing or is no pending amendment are not returned either. The index contains such
+        entries after records were removed from the end of a chain.
         """
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
@@ -245,7 +251,10 @@ class AuditOverview:
     async def _save_checkpoint_sizes(
         self, stored_summaries: Sequence[ChainSummary], completed_summaries: Sequence[ChainSummary]
     ) -> None:
-        """Store the checkpoint sizes that were missing in the summaries, so that they are not searched again."""
+        """Store the sizes of newest checkpoints that were missing in the stored summaries of chains.
+
+        The size is the number of records that a checkpoint covers. Later requests then need not search for it.
+        """
         missing = {one.chain for one in stored_summaries if one.checkpoint_size is None}
         sizes = {one.chain: one.checkpoint_size or 0 for one in completed_summaries if one.chain in missing}
         try:
@@ -261,7 +270,10 @@ class AuditOverview:
             _LOG.warning("decided amendments were not removed from their index", extra=fields(cause=str(error)))
 
     async def _complete_summary(self, summary: ChainSummary) -> ChainSummary:
-        """Complete a summary with the values that an earlier version of the service did not store."""
+        """Return a chain's summary with the number of pending amendments, checkpoint size and time of the first record.
+
+        They are missing in a summary that an earlier version of the service stored.
+        """
         chain, pending, size, first_at = summary.chain, summary.pending, summary.checkpoint_size, summary.first_at
         if pending is None:
             pending = await self._index.count_pending_amendments(chain)
@@ -301,5 +313,8 @@ def _select_entries_that_fit_in_reply(entries: Sequence[PendingEntry]) -> Sequen
 
 
 def _is_certainly_not_pending(record: ChainRecord) -> bool:
-    """Return whether a record is certainly no pending amendment; False if its filter fields differ from its content."""
+    """Return True if a record is not a pending amendment, and its filter fields match its content.
+
+    If the filter fields (copies of properties for queries) were edited, they prove nothing, and the result is False.
+    """
     return not is_pending_amendment(record) and has_metadata_matching_content(record)

@@ -15,9 +15,10 @@ class StoredVerdict:
     """Result of the last complete verification of a chain, by a request, for an audit bundle or in the background.
 
     Attributes:
-        verified_at: end of the verification, RFC 3339 in UTC with microseconds. If the chain was valid, the start of
-            the verification if a new period of the background verification began meanwhile, so that the chain is still
-            due in the new period; always the start of a verification by a request or for a bundle.
+        verified_at: time of the verification, RFC 3339 in UTC with microseconds. For a broken chain, the end of the
+            verification. For a valid chain, the start of a verification by a request or for a bundle, and the end of a
+            background verification. Exception: the start, if a new period of the background verification began
+            meanwhile, so that the chain is still due in the new period.
         records: number of records in the chain at that time.
         is_valid: whether the whole chain was valid.
         broken_at: RecordID, Hash or checkpoint name of the first fault; empty for a valid chain.
@@ -51,10 +52,10 @@ def build_verdict_if_valid(
 
 
 def compute_latest_verdict_time(now: datetime) -> str:
-    """Return the latest time of a stored verdict that can prevent a verification or the storage of a newer verdict.
+    """Return the latest plausible time of a stored verdict: the current time plus the longest setback of a clock.
 
-    A later time was edited, or stored by a host whose clock was ahead. Without this limit, the chain would not be
-    verified, and its verdict not replaced, until the clocks reach that time.
+    A stored verdict with a later time was edited, or stored by a host whose clock was ahead. Callers ignore such a
+    verdict. Otherwise, the chain would not be verified, and its verdict not replaced, until the clocks reach that time.
 
     Args:
         now: the current time.
@@ -132,8 +133,8 @@ class ChainOverview(Protocol):
     ) -> Sequence[ChainSummary]:
         """Return the summaries of the chains that have records, ordered by target and scope as the store compares them.
 
-        A chain without a head item is returned if its last complete verification found a fault: its records or its
-        head item were deleted. Its summary has 0 records.
+        A chain without a head item (which states its last record) is returned if its last complete verification found
+        a fault: its records or its head item were deleted. Its summary has 0 records.
 
         Args:
             target: return only chains of this container; None for the chains of all containers.
@@ -160,7 +161,7 @@ class ChainOverview(Protocol):
         ...
 
     async def complete_record_count(self, chain: ChainKey) -> None:
-        """Count the records of a chain that an earlier version of the service appended; index its pending amendments.
+        """Count the records of a chain that an earlier version of the service wrote, and index its pending amendments.
 
         The work can be repeated after an interruption: no count is lost, and no record is counted twice.
         """
@@ -194,7 +195,7 @@ class ChainOverview(Protocol):
         ...
 
     async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Remove these entries, whose amendments are decided, from the index."""
+        """Remove entries from the index of pending amendments, because their amendments are decided."""
         ...
 
     async def save_checkpoint_sizes(self, sizes_by_chain: Mapping[ChainKey, int]) -> None:

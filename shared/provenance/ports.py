@@ -163,7 +163,7 @@ class RecordPage:
 
 
 class LookupField(StrEnum):
-    """Stored field that :meth:`ChainStore.find` compares: append id, or RecordID of the amendment that is decided."""
+    """Field by which :meth:`ChainStore.find` searches: a record's append id, or the amendment that a record decides."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
@@ -207,13 +207,17 @@ class ChainStore(Protocol):
     def max_batch_bytes(self) -> int: ...  # noqa: D102
 
     def measure_bytes_in_batch(self, canonical_json: bytes) -> int:
-        """Return an upper bound of the bytes that a record needs in an append, with escapes and filter fields."""
+        """Return an upper bound of the bytes that a record adds to the request of an append.
+
+        The bound includes escape characters and the record's filter fields.
+        """
         ...
 
     async def provision(self, chain: ChainKey) -> None:
-        """Prepare the store for a chain's first append; this creates no head item, can be repeated, and can take long.
+        """Prepare the store for a chain's first append; this can take long, and can be repeated.
 
-        The appender calls this method before each append while the chain is empty.
+        It stores no record and no head item. The appender calls this method before each append while the chain is
+        empty.
         """
         ...
 
@@ -222,7 +226,7 @@ class ChainStore(Protocol):
         ...
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected_tip: Tip) -> Tip:
-        """Write records and the new head item durably, all or nothing.
+        """Write records, and the head item that states the new last record, durably: all or nothing.
 
         Args:
             chain: chain to append to.
@@ -327,7 +331,7 @@ class RowStreams(Protocol):
     async def stream_rows(
         self, chain: ChainKey, first_sequence: int, last_sequence: int, consume_rows: Callable[[Iterable[Row]], None]
     ) -> None:
-        """Call a function with an iterator of a chain's rows, outside the event loop.
+        """Read records of a chain as plain tuples (rows), and pass an iterator of them to a function in a thread.
 
         Args:
             chain: chain to read; a chain that does not exist has no rows.
@@ -378,16 +382,15 @@ class MisplacedRecords(Protocol):
     """
 
     async def find_sequence_after_misplaced_record(self, chain: ChainKey) -> int | None:
-        """Find the first misplaced record and return the next valid sequence number after its place.
-
-        Return None if the chain has no misplaced record.
+        """Find the first misplaced record: a forged one whose sequence number is a fraction, zero, negative or text.
 
         Args:
             chain: chain to search; a chain that does not exist has no records.
 
         Returns:
-            A sequence number, at least 1. If the misplaced record sorts after all other records, the result is higher
-            than the highest valid sequence number.
+            The next valid sequence number (at least 1) after that of the misplaced record, for example 3 after 2.5. If
+            the misplaced record sorts after all other records, the result is higher than the highest valid sequence
+            number. None if the chain has no misplaced record.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -407,9 +410,9 @@ class OrphanRecords(Protocol):
         """Return up to 100 orphans that possibly belong to a chain, lowest sequence number first.
 
         An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result
-        contains the orphans with this chain's genesis hash. Without a head item, the result contains all records with
-        the genesis hash, and the orphans that are not the first record of any chain: the first record of their chain
-        may be deleted, so that their chain is unknown.
+        contains the orphans with this chain's genesis hash. If it has none, the result contains all records with the
+        genesis hash. It then also contains the orphans that are not the first record of a chain: their chain is
+        unknown, because its first record is possibly deleted.
 
         Args:
             chain: chain to search.
@@ -421,10 +424,10 @@ class OrphanRecords(Protocol):
         ...
 
     def iterate_orphan_pages(self, genesis_hash: str) -> AsyncIterator[Sequence[ChainRecord]]:
-        """Yield pages of the records that follow an orphan with the genesis hash of a chain, oldest first.
+        """Yield the stored records of a chain that has no head item, as pages, oldest record first.
 
-        The orphan is the first record of the chain; the pages begin with it. Call this only for a chain without a head
-        item.
+        The pages begin with the record that contains the chain's genesis hash. This record is an orphan, because no
+        head item includes it; the chain's other records follow it.
 
         Args:
             genesis_hash: genesis hash of the chain.

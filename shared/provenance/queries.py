@@ -86,8 +86,8 @@ async def export_records(
         chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        measure_bytes: returns the number of bytes that a record takes in the reply, in a worker thread; None for its
-            size as JSON.
+        measure_bytes: returns the number of bytes that a record takes in the reply; called in a worker thread. None to
+            count the bytes of the record as JSON.
         runtime: source of worker threads.
     """
     return await collect_records(
@@ -242,7 +242,10 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Convert the conditions to filters for the store; the filters do not exclude amendments with a decision."""
+        """Convert the conditions to filters for the store.
+
+        Filters for the status pending also match amendments that were decided later, which the caller must exclude.
+        """
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -317,7 +320,10 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_decisions_matching_their_key(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return the decisions whose content names the same amendment (RecordID) as their key in ``by_amendment``."""
+    """Return those decisions that, by their content, decide the amendment whose RecordID is their key in the mapping.
+
+    The keys come from filter fields, which someone may have edited.
+    """
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 

@@ -24,7 +24,7 @@ _LOG = get_logger("provenance")
 
 
 class GrowthReceipt(NamedTuple):
-    """Receipt that a chain was only extended, and the number of records that its later checkpoint covers."""
+    """Receipt that proves that a chain was only extended, and the number of records in its later checkpoint."""
 
     content: bytes
     tree_size: int
@@ -248,7 +248,7 @@ async def _prove_or_raise_broken_chain_error(proofs: InclusionProofs, sequence: 
 
 
 def _convert_conflict_to_broken_chain_error(error: WorkspaceError) -> WorkspaceError:
-    """Return the error CONFLICT ``CHAIN_BROKEN`` in place of a proof's CONFLICT error; return other errors unchanged.
+    """Convert a CONFLICT error of building a proof to the error ``CHAIN_BROKEN``; return other errors unchanged.
 
     Building a proof raises CONFLICT if a stored hash is missing or invalid, or differs from a cached subtree root.
     """

@@ -86,7 +86,7 @@ def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: st
 
 
 def build_not_provisioned_error() -> WorkspaceError:
-    """Build the error of all provenance operations in a workspace without the provenance policy."""
+    """Build the error that every provenance operation raises in a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
     # No Retry-After, because a retry cannot help until an operator enables the policy.
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)

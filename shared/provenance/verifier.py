@@ -168,7 +168,7 @@ class ChainVerifier:
     async def verify_for_principal(
         self, principal_id: str, chain: ChainKey, requested_sequence: int | None = None
     ) -> ChainVerdict:
-        """Verify a chain as :meth:`verify`, as soon as fewer than two verifications of the principal are running.
+        """Wait until fewer than two verifications of the principal are running, then verify a chain (:meth:`verify`).
 
         Args:
             principal_id: member id of the principal that requests the verification.
@@ -189,7 +189,7 @@ class ChainVerifier:
     async def verify(self, chain: ChainKey, requested_sequence: int | None = None) -> ChainVerdict:
         """Verify a chain from its genesis hash to its last record (tip), and store the result.
 
-        The cached subtree roots of a valid chain are then repaired, if the time limit allows it.
+        For a valid chain, the cached roots of Merkle subtrees are then repaired, if the time limit allows it.
 
         Args:
             chain: chain to verify; a chain that does not exist is valid and empty.
@@ -308,11 +308,11 @@ class ChainVerifier:
         return _build_verdict(fault, empty=empty, forked=forked, record_count=verification.sequence)
 
     async def store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
-        """Store the result of a complete verification, as :func:`store_verification_result`.
+        """Store the result of a complete verification; see :func:`store_verification_result`.
 
-        A valid result gets the time of the start, so that a chain that grew in an earlier period is due in a period
-        that began during the verification. A failure of the store is only logged, because the caller gets the result
-        anyway.
+        The time of a valid result is the start of the verification. If a new period of the background verification
+        began meanwhile, the chain is then still due in the new period. A failure of the store is only logged, because
+        the caller gets the result anyway.
 
         Args:
             run: verification that has ended.
@@ -327,10 +327,10 @@ class ChainVerifier:
             _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
     async def repair_subtree_roots(self, run: VerificationRun, verdict: ChainVerdict) -> None:
-        """Repair the cached subtree roots of a valid chain, from which proofs are built, if they are wrong.
+        """Repair the cached roots of Merkle subtrees of a valid chain, from which proofs are built, if they are wrong.
 
-        All hashes of a chain with wrong roots are read, so store the result of the verification first. A failure of a
-        store is only logged.
+        The repair reads all hashes of the chain, which can take long. Therefore, call :meth:`store_result` before this
+        method. A failure of a store is only logged.
 
         Args:
             run: verification that has ended.
@@ -448,8 +448,9 @@ async def store_verification_result(
 ) -> None:
     """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
 
-    A chain without a head item gets a summary only if it has a checkpoint. Otherwise, every verified scope, even one
-    that never existed, would get a summary while the store contains orphans (records whose scope is unknown).
+    The result for a chain without a head item is stored only if the chain has a checkpoint. The reason: while the store
+    contains orphans (records whose scope is unknown), the verification of every scope without a chain, even of one that
+    never existed, finds a fault. These scopes must not get summaries.
 
     Args:
         overview: store of the summaries.

@@ -153,7 +153,15 @@ class SignatureList:
         return True
 
     async def _is_indexed_record_in_chain(self, chain: ChainKey, progress: IndexProgress, last: IndexProgress) -> bool:
-        """Return whether the chain still contains the record ``progress``, up to which the chain is indexed."""
+        """Return whether the last indexed record of a chain is unchanged; False if the chain's end was replaced.
+
+        The result is also True if no record is indexed.
+
+        Args:
+            chain: key of the chain.
+            progress: number and hash of the last indexed record.
+            last: number and hash of the chain's last record.
+        """
         if progress.sequence == 0 or progress == last:
             return True
         return list(await self._chains.read_hashes(chain, progress.sequence - 1, limit=1)) == [progress.hash]
@@ -161,9 +169,15 @@ class SignatureList:
     async def _read_progress_and_signatures(
         self, chain: ChainKey, after_sequence: int, last: IndexProgress
     ) -> tuple[IndexProgress, list[IndexedSignature]]:
-        """Search the records of a chain after number ``after_sequence``, at most up to ``last``, for signatures.
+        """Find the signatures in the next records of a chain, at most in as many as fit on one page.
 
-        Return the record up to which all records were searched, and the signatures that were found.
+        Args:
+            chain: chain to search.
+            after_sequence: sequence number of the record after which the search begins.
+            last: last record to search.
+
+        Returns:
+            The last record that was searched, and the signatures that were found.
         """
         end = last
         records: list[ChainRecord] = []
@@ -207,8 +221,8 @@ def _iterate_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iter
 def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the signature in a decision's record; None if the record has no signature, or an incomplete one.
 
-    The properties of the signature are named as in records of amendments, for example ``UserID``, also if the decision
-    is about a query.
+    The properties of the returned signature have the names that records of amendments use, for example ``UserID``. The
+    properties of a signed decision about a query are renamed to these names.
 
     Args:
         target: target (kind) of the decision's chain.
@@ -237,6 +251,7 @@ def _is_complete_signature(signature: Mapping[str, Any]) -> bool:
 
 
 def _is_hash_of_query_state(record_hash: object, state: Mapping[str, Any]) -> bool:
+    """Return whether a hash from a signature is the hash of a query's definition ``state``; False for a damaged one."""
     try:
         return record_hash == compute_query_hash(state)
     except (LookupError, WorkspaceError):

@@ -39,7 +39,7 @@ class SignInUse:
     is_decided: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the record to JSON values, as the store contains them."""
+        """Convert this use of a sign-in to JSON values, as the store contains them."""
         return {
             "appendId": self.append_id,
             "target": str(self.chain.target),
@@ -172,9 +172,9 @@ class SignInRegistry:
 def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function that replaces the stored use of a sign-in by ``use``.
+    """Build the function that reserves a sign-in for a decision: it maps the stored use of the sign-in to ``use``.
 
-    The function returns None, so that nothing is changed, if the sign-in is reserved for another decision.
+    The built function returns None, so that the stored use does not change, if another decision has the reservation.
 
     Args:
         use: use to store.

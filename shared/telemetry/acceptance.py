@@ -72,9 +72,9 @@ def check_devices_and_timestamps(
             also if ``messages`` are valid.
 
     Raises:
-        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED`` if the credential is not bound to a device; INVALID with
-            ``other_errors`` and at most 100 errors of messages whose timestamp is too far in the future or whose
-            device the connection does not declare.
+        WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED`` if the credential is bound to devices, and a message comes from
+            another device. INVALID with ``other_errors`` and at most 100 errors of messages whose timestamp is too far
+            in the future, or whose device the connection does not declare.
     """
     if binding is not None:
         binding.check_may_send_for_devices(
@@ -104,14 +104,17 @@ def check_devices_and_timestamps(
 
 
 def _list_required_patterns(connection: Connection, policy: TelemetryPolicy) -> tuple[str, ...]:
-    """Return the patterns of which a device id must match one; an empty tuple if the policy requires none."""
+    """Return the device id patterns of a connection; a message's device must match one of them.
+
+    The result is empty if the policy does not require declared devices.
+    """
     return connection.source.devices if policy.require_declared_devices else ()
 
 
 def _has_long_device_check(
     connection: Connection, policy: TelemetryPolicy, binding: TelemetryBinding | None, body_bytes: int
 ) -> bool:
-    """Return whether the check of the devices in a body takes too long for the event loop.
+    """Return whether the check of all device ids in a request body takes too long for the event loop.
 
     Args:
         connection: connection of the messages, which can declare patterns of devices.
@@ -148,7 +151,10 @@ class TelemetryService:
         self._runtime = runtime
 
     async def check_may_send_to_connection(self, connection_lookup: str, binding: TelemetryBinding | None) -> None:
-        """Check that a credential may send telemetry to a connection, by the telemetry policy of the catalog."""
+        """Check that the workspace's telemetry policy lets a credential send telemetry to a connection.
+
+        See the function :func:`check_may_send_to_connection` for the arguments and errors.
+        """
         check_may_send_to_connection((await self._catalog()).policies.telemetry, binding, connection_lookup)
 
     async def accept_and_count_messages(

@@ -59,7 +59,7 @@ def _choose_device_id(event: HubEvent, route: Route) -> str:
 
 
 def build_message_id_from_position(source_name: str, event: HubEvent) -> str:
-    """Build the id of a message that has none from the position of its event: hub, partition and sequence number."""
+    """Build an id for a message without an id, from the hub, partition and sequence number of its event."""
     position = f"{event.partition}-{event.sequence_number}"
     return position if source_name == TELEMETRY_HUB else f"{source_name.partition('/')[0]}-{position}"
 

@@ -61,9 +61,10 @@ class ArrivedMessages:
         messages are later than every counted message, none of them is a redelivery, whatever their numbers are.
 
         Args:
-            highest_counted_number: highest sequence number that is counted for the connection and the source; None
-                before the first.
-            latest_counted_time: latest enqueued time of the counted messages, as RFC 3339 text; empty before the first.
+            highest_counted_number: highest sequence number that is counted for the connection and the source; None if
+                no message is counted yet.
+            latest_counted_time: latest enqueued time of the counted messages, as RFC 3339 text; empty if no message is
+                counted yet.
         """
         if highest_counted_number is None or format_rfc3339(self.first_message) > latest_counted_time:
             return self.sequence_numbers

@@ -36,7 +36,10 @@ def build_application_properties(
 
 
 def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
-    """Return whether this service itself accepted a message (HTTP, simulator), while its connection was enabled."""
+    """Return whether a message came to the event hub through this service, by HTTP or from a simulator.
+
+    This service accepts messages only for enabled connections.
+    """
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 

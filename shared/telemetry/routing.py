@@ -139,7 +139,7 @@ def _replace_too_long_id_by_empty_text(device_id: str) -> str:
 
 
 def _compile_device_patterns(connection: Connection) -> re.Pattern[str] | None:
-    """Return the expression of the connection's device ids; None if the connection accepts all devices."""
+    """Compile the device id patterns of a connection to one expression; None if the connection accepts all devices."""
     return compile_device_patterns(connection.source.devices) if connection.source.devices else None
 
 

@@ -319,7 +319,10 @@ class Simulators:
         self._sent_until_ms: dict[str, int] = {}
 
     async def send_and_count_due_messages(self, at: datetime) -> int:
-        """Send all simulated messages that are due at a time, and return their number.
+        """Send the simulated messages that have become due since the last call; return their number.
+
+        Args:
+            at: current time, up to which messages are due.
 
         Raises:
             WorkspaceError: from the hub; the next run sends the messages again.
@@ -340,6 +343,10 @@ class Simulators:
         return len(messages)
 
     def _get_start_ms(self, lookup: str, until_ms: int) -> int:
+        """Return the time after which a connection's simulated messages are due, in milliseconds since 1970.
+
+        This is the time up to which its messages were sent, but at most ``FILL_MS`` before ``until_ms``.
+        """
         sent_until_ms = self._sent_until_ms.get(lookup, 0)
         oldest_ms = until_ms - FILL_MS
         # A clock that was set back counts as a start; the same ticks give the same messages.

@@ -55,7 +55,7 @@ def split_into_unrouted_impulses(
     """Yield ``_unrouted`` impulses (messages) of a large event: parts of its body in base64, numbered ``1/3`` etc.
 
     Each part has the application properties of the event as headers. If these are larger than ``PART_BYTES``, further
-    parts contain their JSON text instead. Every part is smaller than a message of the hub may be.
+    parts contain their JSON text instead. Each part fits into one message of the hub.
     """
     headers = _build_reason_headers(reason, matching_connection_lookup)
     # This text escapes all characters beyond ASCII, so it is never smaller than the headers.

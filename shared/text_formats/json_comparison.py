@@ -4,7 +4,7 @@ from typing import Any
 
 
 def is_same_json(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are equal; other than for ``==``, true is not 1, and false is not 0."""
+    """Return whether two JSON values are equal; unlike with ``==``, true differs from 1, and false from 0."""
     return first is second or (first == second and _has_same_booleans(first, second))
 
 

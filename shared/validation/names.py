@@ -27,7 +27,7 @@ _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f
 
 
 def find_name_error(text: str) -> str | None:
-    """Return an error message for a name or id that breaks a rule; None if it is valid."""
+    """Return an error message if a name or id has hidden characters, outer spaces or is not in NFC; None if valid."""
     hidden = next((character for character in text if is_hidden_character(character)), None)
     if hidden is not None:
         place = text.index(hidden) + 1
@@ -42,7 +42,7 @@ def find_name_error(text: str) -> str | None:
 
 
 def find_id_error(text: str) -> str | None:
-    """Return an error message for an id that breaks a rule for ids in URLs; None if it is valid."""
+    """Return an error message if an id is ``.`` or ``..``, or breaks a rule for names; None if it is valid."""
     if text in {".", ".."}:
         return "must not be . or .., which clients remove from an address"
     return find_name_error(text)
@@ -138,7 +138,7 @@ def find_nearest_names(misspelt_name: str, known_names: Iterable[str]) -> list[s
 
 
 def format_nearest_names_suggestion(nearest_names: Sequence[str]) -> str:
-    """Write a sentence, after a space, that suggests the known names nearest to an unknown one; empty without names."""
+    """Format names for the end of an error message, such as " The nearest are a, b."; empty without names."""
     if not nearest_names:
         return ""
     verb = "is" if len(nearest_names) == 1 else "are"

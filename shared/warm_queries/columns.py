@@ -106,7 +106,10 @@ class QueryColumns:
         return reply.columns
 
     def find_approximated_functions(self, query: WarmQuery) -> tuple[str, ...]:
-        """Return the functions of a query whose results a local engine only approximates; empty if it is not cached."""
+        """Return the KQL functions in a query whose results a local engine only approximates.
+
+        The result is empty if the query's columns are not cached.
+        """
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 
@@ -125,7 +128,7 @@ class QueryColumns:
         return result
 
     async def find_columns_of_queries(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
-        """Return the result columns of each query; None where :meth:`find_columns` would return None."""
+        """Return the result columns of each query; None for a query that the engine rejects or answers too late."""
         results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
@@ -190,7 +193,10 @@ class QueryColumns:
         )
 
     def _get_or_queue_column_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[ColumnsOrError]:
-        """Start a task that requests a query's columns as soon as fewer than ``LIST_REQUESTS`` requests are running."""
+        """Return the queued task that will request a query's columns from the engine; create it if there is none.
+
+        The task waits until fewer than ``LIST_REQUESTS`` queued requests are running.
+        """
         return self._get_or_create_task(self._queued, key, lambda: self._resolve_when_slot_is_free(key, query))
 
     @staticmethod

@@ -197,7 +197,10 @@ class DeliveryWorker:
             )
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
-        """Return a copy of the delivery with a failed attempt; it has the time of the next one, or has ended."""
+        """Return a copy of a delivery after a failed attempt, with the time of the next attempt.
+
+        The copy has the status FAILED and no next attempt if all retries are used.
+        """
         at = self._runtime.now()
         due_at = compute_retry_time_or_none(delivery.retries, at, self._runtime)
         if due_at is None:

@@ -102,9 +102,13 @@ class ConnectionEvents:
         }
 
     async def _publish_unpublished_changes(self, reported: ReportedStatuses) -> ReportedStatuses:
-        """Publish the unpublished changes of the state document, and remove them from it; return the new document.
+        """Publish the status changes that a stored document lists as unpublished; return the document without them.
 
-        A change that remained in the document would be delivered a second time when its first deliveries have expired.
+        The stored document is replaced, too. Otherwise, a change would be delivered a second time after its first
+        deliveries have expired.
+
+        Args:
+            reported: the stored document, with the statuses that were reported last.
         """
         if not reported.get("unpublished"):
             return reported
@@ -114,7 +118,7 @@ class ConnectionEvents:
         return published
 
     async def _try_replace_reported_statuses(self, before: ReportedStatuses, after: ReportedStatuses) -> bool:
-        """Replace the state document, unless another process has changed it; return whether it was replaced."""
+        """Replace the stored document of reported statuses; return False if another process has changed it."""
 
         def replace_if_unchanged(found: str | None) -> str | None:
             return json.dumps(after) if _parse_reported_statuses(found) == before else None
@@ -130,10 +134,10 @@ def _parse_reported_statuses(text: str | None) -> ReportedStatuses:
 def build_next_statuses_if_changed(
     reported_before: ReportedStatuses, current: Mapping[str, Mapping[str, Any]], at: str
 ) -> ReportedStatuses | None:
-    """Build the next document of reported statuses; None if no status has changed.
+    """Build the next document of reported connection statuses and of status changes; None if no status has changed.
 
-    New connections have no earlier status and are not reported. If the document would be too large, the connections of
-    the last changes keep their earlier status in it, so that the next document contains these changes.
+    New connections have no earlier status and are not reported. If the changes do not fit into one document, the last
+    ones are left out: their connections have their earlier status in the document, so the next document reports them.
 
     Args:
         reported_before: the stored document; empty for the first run.

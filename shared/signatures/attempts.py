@@ -17,7 +17,7 @@ _REMEMBERED_TOKENS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class SuspiciousEvent:
+class LockOut:
     """Lock-out of a member that is not yet reported to the audit log and to webhooks.
 
     Attributes:
@@ -60,7 +60,7 @@ class MemberAttempts:
     times: tuple[datetime, ...] = ()
     challenged: tuple[str, ...] = ()
     locked_until: datetime | None = None
-    pending: tuple[SuspiciousEvent, ...] = field(default=())
+    pending: tuple[LockOut, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         """Convert the refused attempts to JSON values, as the store contains them."""
@@ -81,7 +81,7 @@ class MemberAttempts:
             tuple(map(parse_rfc3339, value["times"])),
             tuple(value["challenged"]),
             None if locked_until is None else parse_rfc3339(locked_until),
-            tuple(map(SuspiciousEvent.from_json, value["pending"])),
+            tuple(map(LockOut.from_json, value["pending"])),
         )
 
 
@@ -136,7 +136,7 @@ def add_refused_attempt_if_not_locked_out(
     times = (*(time for time in attempts.times if time > at - WINDOW), at)
     if len(times) < MAX_ATTEMPTS:
         return replace(attempts, times=times)
-    event = SuspiciousEvent(append_id, at, len(times), min(times))
+    event = LockOut(append_id, at, len(times), min(times))
     return replace(attempts, times=(), locked_until=at + WINDOW, pending=(*attempts.pending, event))
 
 

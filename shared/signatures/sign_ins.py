@@ -92,7 +92,7 @@ class SignInRegistry:
         self._is_appended = is_appended
         self._runtime = runtime
 
-    async def use_sign_in_once(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
+    async def reserve_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
         Args:
@@ -109,7 +109,7 @@ class SignInRegistry:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
             before = await self._change_sign_in_use_and_get_previous(
-                sign_in_name, _build_claim_function(use, abandoned, at)
+                sign_in_name, _build_reservation_function(use, abandoned, at)
             )
             if before is None or before.append_id in (append_id, abandoned):
                 return
@@ -122,7 +122,7 @@ class SignInRegistry:
                 raise SignInBusyError(before.leased_until - at)
             abandoned = before.append_id
 
-    async def confirm_and_extend_claim(self, sign_in_name: str, append_id: str) -> None:
+    async def confirm_and_extend_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Check that a sign-in is still reserved for the decision, and extend the reservation.
 
         Call this directly before the decision is appended.
@@ -132,26 +132,26 @@ class SignInRegistry:
         """
         until = self._runtime.now() + LEASE
 
-        def extend_claim(known: SignInUse | None) -> SignInUse:
+        def extend_reservation(known: SignInUse | None) -> SignInUse:
             if known is None or known.append_id != append_id:
                 raise build_sign_in_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_sign_in_use_and_get_previous(sign_in_name, extend_claim)
+        await self._change_sign_in_use_and_get_previous(sign_in_name, extend_reservation)
 
     async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Mark a sign-in as used, because the decision that it signed was appended."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
         await self._change_sign_in_use_and_get_previous(sign_in_name, lambda _: use)
 
-    async def release_claim(self, sign_in_name: str, append_id: str) -> None:
+    async def release_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because the decision for which it was reserved was not appended."""
 
-        def free_claim(known: SignInUse | None) -> SignInUse | None:
+        def clear_reservation(known: SignInUse | None) -> SignInUse | None:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_sign_in_use_and_get_previous(sign_in_name, free_claim)
+        await self._change_sign_in_use_and_get_previous(sign_in_name, clear_reservation)
 
     async def _change_sign_in_use_and_get_previous(
         self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
@@ -159,17 +159,17 @@ class SignInRegistry:
         """Change the stored use of a sign-in; return the use before the change, or None if the sign-in was free."""
         found: list[SignInUse | None] = []
 
-        def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        def change_use_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
             known = None if value is None else SignInUse.from_json(value)
             after = change(known)
             found[:] = [known]
             return None if after is None else after.to_json()
 
-        await self._store.change_sign_in_use(sign_in_name, change_json, self._runtime.now())
+        await self._store.change_sign_in_use(sign_in_name, change_use_json, self._runtime.now())
         return found[0] if found and found[0] is not None and found[0].append_id else None
 
 
-def _build_claim_function(
+def _build_reservation_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
     """Build the function that reserves a sign-in for a decision: it maps the stored use of the sign-in to ``use``.
@@ -183,13 +183,13 @@ def _build_claim_function(
         at: current time.
     """
 
-    def add_claim(known: SignInUse | None) -> SignInUse | None:
+    def add_reservation(known: SignInUse | None) -> SignInUse | None:
         if known is None or known.append_id in ("", use.append_id):
             return use
         is_abandoned = known.append_id == abandoned_append_id and not known.is_decided and known.leased_until <= at
         return use if is_abandoned else None
 
-    return add_claim
+    return add_reservation
 
 
 def build_sign_in_name(member_id: str, sign_in_id: str, at: datetime) -> str:

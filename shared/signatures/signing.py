@@ -32,8 +32,8 @@ from shared.provenance.signatures import (
     build_signature_required_error,
 )
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.signatures.attempt_counter import AttemptCounter
 from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInBusyError, SignInRegistry, build_sign_in_name
-from shared.signatures.suspicion import AttemptCounter
 
 _MEMBERS: Final = ("meaning", "statement")
 
@@ -90,7 +90,7 @@ def parse_signature(signature_json: Any, meanings: Sequence[str], *, is_rejectio
         )
     statement = signature_json.get("statement")
     with faults.collect_raised_error():
-        _check_statement(statement)
+        _check_signature_statement(statement)
     faults.raise_all()
     return SignatureInput(signature_json["meaning"], statement)
 
@@ -102,7 +102,7 @@ def _build_meaning_error(allowed_meanings: list[str]) -> WorkspaceError:
     return error
 
 
-def _check_statement(statement: Any) -> None:
+def _check_signature_statement(statement: Any) -> None:
     if statement is None:
         return
     if not isinstance(statement, str):
@@ -172,11 +172,11 @@ class Signing:
         await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
         async with self.record_refusals_in_block(principal):
-            auth_time = await self._claim_sign_in_and_get_its_time(request, append_id, chain)
+            auth_time = await self._reserve_sign_in_and_get_its_time(request, append_id, chain)
         name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
-            session.confirm = partial(self._sign_ins.confirm_and_extend_claim, name, append_id)
+            session.confirm = partial(self._sign_ins.confirm_and_extend_reservation, name, append_id)
         try:
             yield session
         except WorkspaceError as error:
@@ -223,7 +223,7 @@ class Signing:
                 principal.member_id, principal.credential_id, is_sign_in_too_old=is_sign_in_too_old
             )
 
-    async def _claim_sign_in_and_get_its_time(
+    async def _reserve_sign_in_and_get_its_time(
         self, request: SigningRequest, append_id: str, chain: ChainKey
     ) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in
@@ -237,13 +237,13 @@ class Signing:
             raise WorkspaceError(Kind.FORBIDDEN, "SIGNATURE_NOT_PERSONAL", detail)
         if request.is_single_use:
             name = build_sign_in_name(principal.member_id, sign_in.sign_in_id, auth_time)
-            await self._sign_ins.use_sign_in_once(name, append_id, chain)
+            await self._sign_ins.reserve_sign_in(name, append_id, chain)
         return auth_time
 
     async def _release_sign_in(self, sign_in_name: str, append_id: str) -> None:
         # If the store fails, the use is abandoned after its lease.
         with suppress(WorkspaceError):
-            await self._sign_ins.release_claim(sign_in_name, append_id)
+            await self._sign_ins.release_reservation(sign_in_name, append_id)
 
 
 class RequestSigner:

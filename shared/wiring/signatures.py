@@ -10,10 +10,10 @@ from shared.wiring.webhooks import WebhookServices
 
 if TYPE_CHECKING:
     from shared.provenance.ports import ChainKey
+    from shared.signatures.attempt_counter import AttemptCounter
     from shared.signatures.listing import SignatureList
     from shared.signatures.ports import SignatureIndex, SignatureStore
     from shared.signatures.signing import Signing
-    from shared.signatures.suspicion import AttemptCounter
 
 
 class SignatureServices:
@@ -35,16 +35,18 @@ class SignatureServices:
 
         runtime = self._backends.runtime
         return Signing(
-            self.attempts, SignInRegistry(self._store, self._is_decision_appended, runtime=runtime), runtime=runtime
+            self.attempts,
+            SignInRegistry(self._signature_store, self._is_decision_appended, runtime=runtime),
+            runtime=runtime,
         )
 
     @cached_property
     def attempts(self) -> "AttemptCounter":
         """Service that counts refused attempts to sign."""
-        from shared.signatures.suspicion import AttemptCounter
+        from shared.signatures.attempt_counter import AttemptCounter
 
         return AttemptCounter(
-            self._store,
+            self._signature_store,
             self._provenance.audit_log,
             self._is_workspace_audited,
             self._webhooks.announce_lock_out,
@@ -56,10 +58,10 @@ class SignatureServices:
         """Service that lists all signatures."""
         from shared.signatures.listing import SignatureList
 
-        return SignatureList(self._index, self._provenance.chain_store, runtime=self._backends.runtime)
+        return SignatureList(self._signature_index, self._provenance.chain_store, runtime=self._backends.runtime)
 
     @cached_property
-    def _index(self) -> "SignatureIndex":
+    def _signature_index(self) -> "SignatureIndex":
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex
 
@@ -69,7 +71,7 @@ class SignatureServices:
         return SqliteSignatureIndex(self._backends.workspace_file)
 
     @cached_property
-    def _store(self) -> "SignatureStore":
+    def _signature_store(self) -> "SignatureStore":
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_signatures import CosmosSignatureStore
 

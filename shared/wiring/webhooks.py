@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shared.catalog.snapshot import Catalog
     from shared.downloads.models import Job
     from shared.provenance.ports import ChainKey
-    from shared.signatures.attempts import SuspiciousEvent
+    from shared.signatures.attempts import LockOut
     from shared.webhooks.deliveries import DeliveryLog
     from shared.webhooks.outbox import DeliveryOutbox
     from shared.webhooks.ports import WebhookStore
@@ -107,7 +107,7 @@ class WebhookServices:
 
         await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, self._backends.runtime.now())])
 
-    async def announce_lock_out(self, member_id: str, event: "SuspiciousEvent") -> None:
+    async def announce_lock_out(self, member_id: str, event: "LockOut") -> None:
         """Publish the webhook event about a member whose signatures were refused several times."""
         from shared.webhooks.sources.runner import build_lock_out_event
 
@@ -169,7 +169,7 @@ class WebhookEndpointServices:
             self._webhooks.outbox,
             self._provenance.audit_log,
             self._is_workspace_audited,
-            on_subscribe=self._connections.publish_status_changes,
+            on_subscribe=self._connection_events.publish_status_changes,
             runtime=self._backends.runtime,
         )
 
@@ -194,13 +194,13 @@ class WebhookEndpointServices:
             "catalog": self._provenance.catalog_service.flush_and_count_pending_events,
             "webhooks": self.service.flush_and_count_audit_events,
             "amendments": amendments.publish_new_events,
-            "connections": self._connections.publish_status_changes,
-            "signatures": self._signatures.attempts.report_interrupted_lock_outs,
+            "connections": self._connection_events.publish_status_changes,
+            "signatures": self._signatures.attempts.report_unreported_lock_outs,
         }
         return self._backends.register_for_closing(EventSources(sources, webhooks.worker.wake))
 
     @cached_property
-    def _connections(self) -> "ConnectionEvents":
+    def _connection_events(self) -> "ConnectionEvents":
         from shared.webhooks.sources.catalog import ConnectionEvents
 
         return ConnectionEvents(

@@ -16,10 +16,10 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.signatures import skip_confirmation
 from shared.runtime import Runtime
-from shared.signatures.attempts import SuspiciousEvent
+from shared.signatures.attempt_counter import AttemptCounter
+from shared.signatures.attempts import LockOut
 from shared.signatures.sign_ins import SignInRegistry
 from shared.signatures.signing import Signing, SigningRequest
-from shared.signatures.suspicion import AttemptCounter
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
@@ -43,7 +43,7 @@ class Environment:
     store: SqliteSignatureStore
     at: datetime = START
     audited: dict[str, Any] = field(default_factory=dict)
-    announced: list[tuple[str, SuspiciousEvent]] = field(default_factory=list)
+    announced: list[tuple[str, LockOut]] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
     is_available: bool = True
 
@@ -101,7 +101,7 @@ class Environment:
     async def _is_audited(self) -> bool:
         return True
 
-    async def _announce(self, member: str, event: SuspiciousEvent) -> None:
+    async def _announce(self, member: str, event: LockOut) -> None:
         self.announced.append((member, event))
 
     async def _is_appended(self, chain: ChainKey, append_id: str) -> bool:

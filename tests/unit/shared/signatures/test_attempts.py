@@ -8,8 +8,8 @@ from shared.errors import WorkspaceError
 from shared.signatures.attempts import (
     MAX_ATTEMPTS,
     WINDOW,
+    LockOut,
     MemberAttempts,
-    SuspiciousEvent,
     add_refused_attempt_if_not_locked_out,
     add_stale_sign_in_refusal_if_not_locked_out,
     check_not_locked_out,
@@ -33,7 +33,7 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
     """A lock-out is stored together with its event; earlier attempts are removed and do not count again."""
     locked = build_rejected_attempts(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
-    assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
+    assert locked.pending == (LockOut(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
     assert (locked.times, locked.locked_until) == ((), at + WINDOW)
     assert build_rejected_attempts(MAX_ATTEMPTS - 1).pending == ()
 

@@ -33,34 +33,34 @@ async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> Non
 
     The error for another decision has ``Retry-After``; the error for a used sign-in has none.
     """
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += timedelta(seconds=0.5)
     with pytest.raises(SignInBusyError, match=BUSY) as raised:
-        await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     assert build_error_headers(raised.value) == {"Retry-After": "30"}
-    await environment.sign_ins.confirm_and_extend_claim("name", "a")
-    await environment.sign_ins.release_claim("name", "a")
-    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    await environment.sign_ins.confirm_and_extend_reservation("name", "a")
+    await environment.sign_ins.release_reservation("name", "a")
+    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED) as used:
-        await environment.sign_ins.confirm_and_extend_claim("name", "a")
+        await environment.sign_ins.confirm_and_extend_reservation("name", "a")
     assert build_error_headers(used.value) == {}
 
 
 async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:
     """If a process ends before the signed decision is appended, the sign-in can be used again."""
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
-    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.confirm_and_extend_claim("name", "a")
+        await environment.sign_ins.confirm_and_extend_reservation("name", "a")
 
 
 async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment: Environment) -> None:
     """While the outcome of an interrupted decision is unknown, repeated attempts to sign do not lock the member out."""
     at = environment.at
     signer = build_sign_in_name("ann", "sign-in-1", at - timedelta(seconds=10))
-    await environment.sign_ins.use_sign_in_once(signer, "interrupted", CHAIN)
+    await environment.sign_ins.reserve_sign_in(signer, "interrupted", CHAIN)
     for _ in range(6):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     environment.at += LEASE
@@ -69,17 +69,17 @@ async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment:
 
 async def test_an_appended_decision_counts_as_used_before_its_lease_ends(environment: Environment) -> None:
     """If an interrupted decision was appended, the sign-in counts as used at once."""
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.appended.add("a")
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
 
 
 async def test_a_process_that_ends_after_the_append_uses_its_sign_in(environment: Environment) -> None:
     """If a process ends after the signed decision is appended, the sign-in cannot be used again."""
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.appended.add("a")
     environment.at += LEASE + SECOND
     for _ in range(2):
         with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+            await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)

@@ -51,6 +51,6 @@ async def test_an_interrupted_report_of_a_lock_out_is_repeated(environment: Envi
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
     assert (environment.audited, environment.announced) == ({}, [])
     environment.is_available = True
-    await environment.attempts.report_interrupted_lock_outs()
-    await environment.attempts.report_interrupted_lock_outs()
+    await environment.attempts.report_unreported_lock_outs()
+    await environment.attempts.report_unreported_lock_outs()
     assert (len(environment.audited), len(environment.announced)) == (1, 1)

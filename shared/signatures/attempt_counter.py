@@ -9,8 +9,8 @@ from shared.observability.logs import fields, get_logger
 from shared.provenance.ports import AuditLog, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.attempts import (
+    LockOut,
     MemberAttempts,
-    SuspiciousEvent,
     add_refused_attempt_if_not_locked_out,
     add_stale_sign_in_refusal_if_not_locked_out,
     check_not_locked_out,
@@ -22,7 +22,7 @@ from shared.timestamps import format_rfc3339
 ACTION: Final = "Signature.Suspicious"
 _LOG = get_logger("signatures")
 
-type Announce = Callable[[str, SuspiciousEvent], Awaitable[None]]
+type Announce = Callable[[str, LockOut], Awaitable[None]]
 """Function that announces the lock-out of a member; the arguments are the id of the member and the event."""
 
 
@@ -30,7 +30,7 @@ class AttemptCounter:
     """Counts the refused attempts of each member, and locks the member out after too many of them.
 
     A lock-out is stored with its event, and then the event is reported. If the process ends in between,
-    :meth:`report_interrupted_lock_outs` reports the event later.
+    :meth:`report_unreported_lock_outs` reports the event later.
 
     Args:
         store: storage of the attempts.
@@ -87,7 +87,7 @@ class AttemptCounter:
         if any(one.append_id == append_id for one in attempts.pending):
             await self._try_to_report_lock_outs(attempts)
 
-    async def report_interrupted_lock_outs(self) -> None:
+    async def report_unreported_lock_outs(self) -> None:
         """Report the lock-outs of members that are not reported yet, because an earlier report was interrupted.
 
         Raises:
@@ -111,7 +111,7 @@ class AttemptCounter:
                 attempts.member, partial(remove_reported_lock_out_if_present, append_id=event.append_id)
             )
 
-    async def _append_lock_out_event(self, member_id: str, event: SuspiciousEvent) -> None:
+    async def _append_lock_out_event(self, member_id: str, event: LockOut) -> None:
         state = {"userId": member_id, "attempts": event.attempts, "since": format_rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member_id, "AfterState": state}
         await self._audit_log.append(Target.ACCESS_CONTROL, member_id, content, append_id=event.append_id)
@@ -122,9 +122,9 @@ class AttemptCounter:
         """Change the stored refused attempts of a member; return the attempts after the change."""
         first = MemberAttempts(member_id)
 
-        def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        def change_attempts_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
             after = change(first if value is None else MemberAttempts.from_json(value))
             return None if after is None else after.to_json()
 
-        stored = await self._store.change_refused_attempts(member_id, change_json)
+        stored = await self._store.change_refused_attempts(member_id, change_attempts_json)
         return first if stored is None else MemberAttempts.from_json(stored)

@@ -101,13 +101,13 @@ class AuditOverview:
         found = await self._index.list_chains(target, after, limit + 1, broken_only=broken_only)
         places = asyncio.Semaphore(_READS_AT_ONCE)
 
-        async def complete_if_necessary(summary: ChainSummary) -> ChainSummary:
+        async def complete_summary_if_incomplete(summary: ChainSummary) -> ChainSummary:
             if summary.first_at and summary.pending is not None and summary.checkpoint_size is not None:
                 return summary
             async with places:
                 return await self._complete_summary(summary)
 
-        summaries = await asyncio.gather(*map(complete_if_necessary, found[:limit]))
+        summaries = await asyncio.gather(*map(complete_summary_if_incomplete, found[:limit]))
         await self._save_checkpoint_sizes(found, summaries)
         return SummaryPage(summaries, len(found) > limit)
 
@@ -156,7 +156,7 @@ class AuditOverview:
             self._store, self._index, chain, amendment_filters, limit=limit, offset=offset, runtime=self._runtime
         )
 
-    async def complete_and_count_uncounted_chains(self) -> int:
+    async def complete_record_counts(self) -> int:
         """Count the records of chains that an earlier version of the service wrote.
 
         Also remove decided amendments from the index of pending amendments.
@@ -240,7 +240,7 @@ class AuditOverview:
         decided = set().union(*groups)
         stale = [one for one in entries if (one.place.chain, format_record_id(one.place.sequence)) in decided]
         if stale:
-            await self._remove_entries(stale)
+            await self._try_to_remove_entries_of_decided_amendments(stale)
         removed = {one.place for one in stale}
         return [
             one
@@ -262,7 +262,7 @@ class AuditOverview:
         except WorkspaceError as error:
             _LOG.warning("sizes of checkpoints were not stored", extra=fields(cause=str(error)))
 
-    async def _remove_entries(self, entries: Sequence[PendingEntry]) -> None:
+    async def _try_to_remove_entries_of_decided_amendments(self, entries: Sequence[PendingEntry]) -> None:
         try:
             await self._index.remove_pending_entries(entries)
         except WorkspaceError as error:

@@ -174,7 +174,10 @@ class Receipts:
         for number, sequence in enumerate(sorted(records_by_sequence)):
             if number % RECEIPTS_PER_STEP == 0:
                 await self._runtime.sleep(0)
-            record, proof = records_by_sequence[sequence], await _prove_or_raise_broken_chain_error(proofs, sequence)
+            record, proof = (
+                records_by_sequence[sequence],
+                await _prove_inclusion_or_raise_broken_chain_error(proofs, sequence),
+            )
             leaf = await self._compute_hash_of_record(record)
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
@@ -240,7 +243,7 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
         raise _build_broken_chain_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
-async def _prove_or_raise_broken_chain_error(proofs: InclusionProofs, sequence: int) -> MerkleInclusionProof:
+async def _prove_inclusion_or_raise_broken_chain_error(proofs: InclusionProofs, sequence: int) -> MerkleInclusionProof:
     try:
         return await proofs.prove(sequence)
     except WorkspaceError as error:

@@ -227,12 +227,12 @@ class TelemetryService:
             return build_hub_messages(stored.value, messages, received_at, self._runtime, retry_key)
 
         has_long_check = stored is not None and _has_long_device_check(stored.value, policy, binding, body_bytes)
-        converted = await self._run_conversion(convert_messages, body_bytes, has_long_check=has_long_check)
+        converted = await self._convert_in_thread_if_slow(convert_messages, body_bytes, has_long_check=has_long_check)
         await self._require_space()
         await self._sender.send(TELEMETRY_HUB, converted)
         return len(converted)
 
-    def _run_conversion(
+    def _convert_in_thread_if_slow(
         self, convert: Callable[[], list[HubMessage]], body_bytes: int, *, has_long_check: bool
     ) -> Awaitable[list[HubMessage]]:
         if has_long_check and body_bytes < LARGE:

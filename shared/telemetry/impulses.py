@@ -61,7 +61,7 @@ def encode_impulse(impulse: Impulse, payload_json: bytes | None = None) -> bytes
         format_rfc3339(impulse.timestamp).encode(),
         serialise_lossless_json(impulse.device_id),
         serialise_lossless_json(dict(impulse.headers)) if impulse.headers else b"{}",
-        _encode_metadata(impulse.connection, impulse.surfaces),
+        _encode_impulse_metadata(impulse.connection, impulse.surfaces),
         payload_json,
     )
 
@@ -88,7 +88,7 @@ def encode_impulse_from_texts(
     Raises:
         ValueError: if an id cannot be represented in JSON.
     """
-    common = _encode_metadata(connection_lookup, surface_lookups)
+    common = _encode_impulse_metadata(connection_lookup, surface_lookups)
     return _FORM % (
         serialise_lossless_json(message_id),
         timestamp.encode(),
@@ -105,7 +105,7 @@ def is_payload_shallow(payload_json: bytes) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _encode_metadata(connection_lookup: str, surface_lookups: tuple[str, ...]) -> bytes:
+def _encode_impulse_metadata(connection_lookup: str, surface_lookups: tuple[str, ...]) -> bytes:
     return serialise_lossless_json({"ConnectionLookup": connection_lookup, "SurfaceLookups": list(surface_lookups)})
 
 

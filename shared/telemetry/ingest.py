@@ -146,7 +146,7 @@ class TelemetryIngestor:
         await self._states.add_arrived_messages_to_counts(list(_group_arrived_messages(source_name, events, processed)))
         _record_type_mismatch_metric(processed)
         await self._mark_connections_connected({each.connection for each in processed}, router)
-        _log_unrouted(source_name, processed)
+        _log_unrouted_events(source_name, processed)
 
     async def _get_router(self) -> ConnectionRouter:
         catalog = await self._catalog()
@@ -273,7 +273,7 @@ def _record_type_mismatch_metric(processed: Sequence[_ProcessedEvent]) -> None:
         count("workspace.telemetry.type_mismatches", mismatches)
 
 
-def _log_unrouted(source_name: str, processed: Sequence[_ProcessedEvent]) -> None:
+def _log_unrouted_events(source_name: str, processed: Sequence[_ProcessedEvent]) -> None:
     reasons = Counter(each.reason for each in processed if each.reason)
     if reasons:
         _LOGGER.warning(

@@ -34,7 +34,7 @@ def parse_lossless_json(text: bytes) -> Any:
             parse_float=_parse_finite_number,
             parse_constant=_reject_non_json_constant,
         )
-        _serialise_unchecked(value)
+        _serialise_without_nesting_check(value)
     except RecursionError:
         raise ValueError("the JSON text is nested too deeply") from None
     return value
@@ -58,7 +58,7 @@ def serialise_lossless_json(value: Any) -> bytes:
     return text
 
 
-def _serialise_unchecked(value: Any) -> bytes:
+def _serialise_without_nesting_check(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=long_integer_to_json)
     except TypeError:

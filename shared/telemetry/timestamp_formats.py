@@ -34,7 +34,7 @@ def parse_timestamp(value: object, timestamp_format: TimestampFormat) -> datetim
         return parse_rfc3339(value if isinstance(value, str) else "")
     per_unit = _MICROSECONDS[timestamp_format]
     if isinstance(value, LongInteger):
-        raise ValueError(_describe_time_range_rule(is_probably_milliseconds=False))  # noqa: TRY004  a number of the right type
+        raise ValueError(_build_timestamp_range_error_message(is_probably_milliseconds=False))  # noqa: TRY004  a number of the right type
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
         return _to_instant(value * per_unit, timestamp_format)
@@ -63,9 +63,11 @@ def _to_instant(microseconds_since_1970: int, timestamp_format: TimestampFormat)
         is_probably_milliseconds = (
             timestamp_format is TimestampFormat.EPOCH_SECONDS and 0 < microseconds_since_1970 <= _MAX_AS_MILLISECONDS
         )
-        raise ValueError(_describe_time_range_rule(is_probably_milliseconds=is_probably_milliseconds)) from None
+        raise ValueError(
+            _build_timestamp_range_error_message(is_probably_milliseconds=is_probably_milliseconds)
+        ) from None
 
 
-def _describe_time_range_rule(*, is_probably_milliseconds: bool) -> str:
+def _build_timestamp_range_error_message(*, is_probably_milliseconds: bool) -> str:
     hint = "; is the format epochMilliseconds?" if is_probably_milliseconds else ""
     return f"the time is outside the years 1 to 9999{hint}"

@@ -197,7 +197,7 @@ class QueryColumns:
 
         The task waits until fewer than ``LIST_REQUESTS`` queued requests are running.
         """
-        return self._get_or_create_task(self._queued, key, lambda: self._resolve_when_slot_is_free(key, query))
+        return self._get_or_create_task(self._queued, key, lambda: self._resolve_columns_when_slot_is_free(key, query))
 
     @staticmethod
     def _get_or_create_task(
@@ -211,7 +211,7 @@ class QueryColumns:
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
         return tasks[key]
 
-    async def _resolve_when_slot_is_free(self, key: _Key, query: WarmQuery) -> ColumnsOrError:
+    async def _resolve_columns_when_slot_is_free(self, key: _Key, query: WarmQuery) -> ColumnsOrError:
         queued_at = self._runtime.monotonic()
         async with self._turns:
             if self._failed_at > queued_at:

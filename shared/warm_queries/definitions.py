@@ -157,7 +157,7 @@ class QueryDefinitions:
         """
         rejection = await self._find_engine_rejection(lookup)
 
-        def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
+        def build_approval_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
             query = _require_query_to_approve(item, (approver_id, *credential_creators))
             if not (can_be_retry and _is_repeated_approval(item, approver_id, condition)):
@@ -176,7 +176,7 @@ class QueryDefinitions:
             after = to_definition(query.model_copy(update={"approval": approval}))
             return [build_decision_change(item, after, "Approved", signed)]
 
-        return await self._commit_decision(lookup, approver_id, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, approver_id, build_approval_changes, signer, append_id)
 
     async def _find_engine_rejection(self, lookup: str) -> _EngineRejection | None:
         """Validate a draft with the query engine; return None unless the engine rejects its KQL text.
@@ -230,7 +230,7 @@ class QueryDefinitions:
                 ``SIGNATURE_REQUIRED`` as in :meth:`approve_query`; the errors of :meth:`DecisionSigner.sign`.
         """
 
-        def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
+        def build_rejection_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
             query = _require_query_to_reject(item, (rejector_id, *credential_creators))
             is_repeated = _is_repeated_rejection(query, rejector_id, comment) and not _has_unstored_signature(
@@ -246,7 +246,7 @@ class QueryDefinitions:
             after = to_definition(query.model_copy(update={"rejection": rejection}))
             return [build_decision_change(item, after, "Rejected", signed)]
 
-        return await self._commit_decision(lookup, rejector_id, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, rejector_id, build_rejection_changes, signer, append_id)
 
     async def _commit_decision(
         self, lookup: str, actor_id: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str

@@ -130,7 +130,7 @@ def _convert_dynamic_cell(cell: Any) -> Any:
             # An unpaired surrogate is not a character; encoding it raises a ValueError.
             to_json_text(value).encode()
     except RecursionError:
-        raise _build_nesting_error() from None
+        raise _build_too_deep_nesting_error() from None
     except ValueError:
         return cell
     return _require_allowed_nesting(value) if cell.count("[") + cell.count("{") > MAX_DEPTH else value
@@ -143,14 +143,14 @@ def _require_allowed_nesting(json_value: Any) -> Any:
         level = [inner for each in level for inner in _iterate_json_children(each) if isinstance(inner, dict | list)]
         if not level:
             return json_value
-    raise _build_nesting_error()
+    raise _build_too_deep_nesting_error()
 
 
 def _iterate_json_children(json_value: Any) -> Iterable[Any]:
     return json_value.values() if isinstance(json_value, dict) else json_value if isinstance(json_value, list) else ()
 
 
-def _build_nesting_error() -> WorkspaceError:
+def _build_too_deep_nesting_error() -> WorkspaceError:
     return build_invalid_field_error(
         "query", f"a dynamic value of the result is nested deeper than {MAX_DEPTH} levels", code="QUERY_INVALID"
     )

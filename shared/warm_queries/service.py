@@ -156,7 +156,7 @@ class WarmQueries:
             )
         bound = bind_arguments_as_literals(query.parameters, arguments, format_field_name, repeated_names)
         if query.cache_seconds and use_cache:
-            return await self._run_with_cache(
+            return await self._run_query_with_cache(
                 query, bound, time_range, limit, allows_column_values=allows_column_values
             )
         if query.cache_seconds:
@@ -178,7 +178,7 @@ class WarmQueries:
             _AdHocQuery(kql), {}, time_range, limit, self._runtime.now(), allows_column_values=allows_column_values
         )
 
-    async def _run_with_cache(
+    async def _run_query_with_cache(
         self,
         query: WarmQuery,
         literals: dict[str, str],

@@ -57,11 +57,11 @@ class EndpointRegistry:
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         """Remove audit events from the pending events, for instance after they were appended to their chain."""
 
-        def remove_events(before: EndpointList) -> EndpointList | None:
+        def remove_pending_events(before: EndpointList) -> EndpointList | None:
             left = tuple(one for one in before.audit if one.append_id not in append_ids)
             return None if len(left) == len(before.audit) else before.model_copy(update={"audit": left})
 
-        await self.change_endpoint_list(remove_events)
+        await self.change_endpoint_list(remove_pending_events)
 
 
 def to_pending_event(audit: PendingAudit) -> PendingEvent:

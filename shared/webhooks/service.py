@@ -140,7 +140,7 @@ class WebhookService:
             subscribed_at=dict.fromkeys(definition.event_types, at),
         )
 
-        def add_to_list(endpoint_list: EndpointList) -> EndpointList | None:
+        def add_endpoint_to_list(endpoint_list: EndpointList) -> EndpointList | None:
             if endpoint_id in endpoint_list.endpoints:
                 return None
             if len(endpoint_list.endpoints) >= MAX_ENDPOINTS:
@@ -149,7 +149,7 @@ class WebhookService:
             changed = add_or_replace_endpoint(endpoint_list, made)
             return add_audit_event(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
-        listed = await self._change_endpoints(add_to_list)
+        listed = await self._change_endpoints(add_endpoint_to_list)
         await self._prepare_event_sources()
         return await self._decrypt_newest_secret(listed.endpoints[endpoint_id])
 
@@ -168,7 +168,7 @@ class WebhookService:
             await self.check_url(definition.url)
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
-        def replace_in_list(endpoint_list: EndpointList) -> EndpointList | None:
+        def replace_endpoint_in_list(endpoint_list: EndpointList) -> EndpointList | None:
             stored = _get_endpoint(endpoint_list, endpoint_id, condition)
             condition.check_write_allowed(stored.etag)
             enabled = stored.enabled if definition.enabled is None else definition.enabled
@@ -192,7 +192,7 @@ class WebhookService:
             changed = add_or_replace_endpoint(endpoint_list, after)
             return add_audit_event(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
-        listed = await self._change_endpoints(replace_in_list)
+        listed = await self._change_endpoints(replace_endpoint_in_list)
         await self._prepare_event_sources()
         return listed.endpoints[endpoint_id]
 
@@ -204,14 +204,14 @@ class WebhookService:
         """
         append_id = self._runtime.new_id()
 
-        def remove_from_list(endpoint_list: EndpointList) -> EndpointList:
+        def remove_endpoint_from_list(endpoint_list: EndpointList) -> EndpointList:
             before = _get_endpoint(endpoint_list, endpoint_id, condition)
             condition.check_write_allowed(before.etag)
             left = {key: value for key, value in endpoint_list.endpoints.items() if key != endpoint_id}
             changed = endpoint_list.model_copy(update={"endpoints": left})
             return add_audit_event(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
 
-        await self._change_endpoints(remove_from_list)
+        await self._change_endpoints(remove_endpoint_from_list)
 
     async def rotate_secret(
         self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""

@@ -222,7 +222,7 @@ class DeliveryWorker:
 
         Disable the endpoint if :func:`_find_reason_to_disable` returns a reason.
         """
-        if delivery.status is DeliveryStatus.DELIVERED and not await self._is_failing(endpoint.id):
+        if delivery.status is DeliveryStatus.DELIVERED and not await self._is_endpoint_failing(endpoint.id):
             return  # a read is cheaper than a change, and most deliveries succeed
         append_id = self._runtime.new_id()
 
@@ -246,7 +246,7 @@ class DeliveryWorker:
 
         await self._registry.change_endpoint_list(change_health)
 
-    async def _is_failing(self, endpoint_id: str) -> bool:
+    async def _is_endpoint_failing(self, endpoint_id: str) -> bool:
         endpoint = (await self._registry.load()).endpoints.get(endpoint_id)
         return endpoint is not None and endpoint.failing_since is not None
 

@@ -56,7 +56,7 @@ class AlertServices:
         return Alerts(
             self._catalog.get_current_catalog,
             self.store,
-            self._evaluation,
+            self._rule_evaluation,
             self._notifications,
             runtime=self._backends.runtime,
         )
@@ -68,11 +68,11 @@ class AlertServices:
         from shared.alerts.scheduler import AlertScheduler
 
         catalog, runtime = self._catalog.get_current_catalog, self._backends.runtime
-        evaluator = RuleEvaluator(catalog, self.store, self._evaluation, self._notifications, runtime=runtime)
+        evaluator = RuleEvaluator(catalog, self.store, self._rule_evaluation, self._notifications, runtime=runtime)
         return AlertScheduler(catalog, self.store, evaluator, runtime=runtime)
 
     @cached_property
-    def _evaluation(self) -> "RuleEvaluation":
+    def _rule_evaluation(self) -> "RuleEvaluation":
         from shared.alerts.evaluation import RuleEvaluation
 
         return RuleEvaluation(self._queries.service, self._telemetry.connection_states, runtime=self._backends.runtime)

@@ -140,7 +140,7 @@ class BackgroundServices:
         """
         if (await self._catalog.get_current_catalog()).policies.provenance is None:
             return
-        if counted := await self._provenance.overview.complete_and_count_uncounted_chains():
+        if counted := await self._provenance.overview.complete_record_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
         await self._signatures.list.try_index_new_signatures(_INDEX_SECONDS)
 

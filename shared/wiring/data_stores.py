@@ -46,7 +46,7 @@ class DataStoreServices:
         from shared.data_stores.tables import TableFinder
 
         tables = TableFinder(self._catalog.reader.get_catalog, self.container_store)
-        return Documents(tables, self.document_store, self._continuations, runtime=self._backends.runtime)
+        return Documents(tables, self.document_store, self._continuation_tokens, runtime=self._backends.runtime)
 
     @cached_property
     def container_store(self) -> "ContainerStore":
@@ -93,7 +93,7 @@ class DataStoreServices:
         )
 
     @cached_property
-    def _continuations(self) -> "ContinuationTokens":
+    def _continuation_tokens(self) -> "ContinuationTokens":
         from shared.data_stores.continuation import ContinuationTokens, build_signing_key_function
 
         if self._backends.uses_azure:

@@ -78,7 +78,7 @@ class ImportServices:
             downloads.jobs,
             downloads.blobs,
             HistoryArchive(cold_data.blobs, cold_data.scratch, runtime=runtime),
-            self._table,
+            self._telemetry_table,
             self._backends.job_leases,
             downloads.archive_progress,
             cold_data.scratch,
@@ -89,7 +89,7 @@ class ImportServices:
         return ImportRunner(self._catalog.reader.get_catalog, stores, downloads.job_quota, runtime=runtime)
 
     @cached_property
-    def _table(self) -> "TelemetryTable":
+    def _telemetry_table(self) -> "TelemetryTable":
         from shared.backends.azure.kusto import KustoTelemetryTable
 
         configured = self._settings

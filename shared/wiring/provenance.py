@@ -73,7 +73,7 @@ class ProvenanceServices:
             self._catalog.store,
             self.audit_log,
             before_enabling=self._reset_connection_statuses,
-            on_change=self._refresh_after_catalog_change,
+            on_change=self._invalidate_catalog_cache_and_start_event_sources,
             announce=self._webhooks.announce_query_changes,
             runtime=self._backends.runtime,
         )
@@ -83,7 +83,7 @@ class ProvenanceServices:
 
         await reset_connection_statuses(self._telemetry.connection_states, connection_lookups)
 
-    def _refresh_after_catalog_change(self) -> None:
+    def _invalidate_catalog_cache_and_start_event_sources(self) -> None:
         self._catalog.reader.invalidate()
         self._webhooks.start_event_sources()
 

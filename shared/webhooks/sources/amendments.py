@@ -83,7 +83,10 @@ class AmendmentEvents:
             return
         filters = Filters(start=since_record_time, from_sequence=None if known is None else known.sequence + 1)
         async for records in self._read_record_pages(chain, filters):
-            events = [await self._build_event(chain, content) for content in await self._parse_records(records)]
+            events = [
+                await self._build_event_of_record(chain, content)
+                for content in await self._parse_valid_records_in_thread_if_large(records)
+            ]
             await self._outbox.publish([event for event in events if event is not None])
 
     async def _read_record_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Sequence[ChainRecord]]:
@@ -98,17 +101,17 @@ class AmendmentEvents:
                 return
             first = page.records[-1].sequence + 1
 
-    async def _build_event(self, chain: ChainKey, content: dict[str, Any]) -> WebhookEvent | None:
+    async def _build_event_of_record(self, chain: ChainKey, content: dict[str, Any]) -> WebhookEvent | None:
         if "AmendmentID" not in content:
             return build_amendment_event(chain.scope_key, content)
         sequence = sequence_from_record_id(str(content["AmendmentID"]))
         if sequence is None:
             return None
         page = await self._chains.read(chain, sequence - 1, limit=1, max_bytes=1)
-        original = next(iter(await self._parse_records(page.records)), {})
+        original = next(iter(await self._parse_valid_records_in_thread_if_large(page.records)), {})
         return build_decision_event(chain.scope_key, original, content)
 
-    async def _parse_records(self, records: Sequence[ChainRecord]) -> list[dict[str, Any]]:
+    async def _parse_valid_records_in_thread_if_large(self, records: Sequence[ChainRecord]) -> list[dict[str, Any]]:
         size = sum(len(record.canonical) for record in records)
         return await self._runtime.run_in_thread_if_large(size, parse_valid_records, records)
 

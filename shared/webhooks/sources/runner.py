@@ -44,7 +44,7 @@ class EventSources:
                 await source()
             except Exception as error:  # noqa: BLE001  one source must not stop the others
                 count("workspace.webhooks.source_failures", source=name)
-                _log_failure(name, error)
+                _log_source_failure(name, error)
         self._wake()
 
     def run_soon(self) -> None:
@@ -56,7 +56,7 @@ class EventSources:
         if not self._is_closed and (self._task is None or self._task.done()):
             # The task serves many requests, so it must not inherit the log context of the first one.
             self._task = asyncio.get_running_loop().create_task(
-                self._run_while_requested(), context=contextvars.Context()
+                self._run_sources_while_requested(), context=contextvars.Context()
             )
 
     async def close(self) -> None:
@@ -66,13 +66,13 @@ class EventSources:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run_while_requested(self) -> None:
+    async def _run_sources_while_requested(self) -> None:
         while self._is_requested:
             self._is_requested = False
             await self.run()
 
 
-def _log_failure(source: str, error: Exception) -> None:
+def _log_source_failure(source: str, error: Exception) -> None:
     if isinstance(error, WorkspaceError):
         _LOG.warning("events were not published; the next run publishes them: %s", error, extra=fields(source=source))
     else:

@@ -95,7 +95,7 @@ class ImportsComponent(TelemetryComponent):
         """Give import files virtual modification times, and make all processes use one query table."""
         super().attach(services)
         attach_files(self.world, services)
-        vars(services.imports).update(_table=self._table)
+        vars(services.imports).update(_telemetry_table=self._table)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start members that import files, runs of the compaction, and reads of the archive."""

@@ -313,7 +313,7 @@ def _select_entries_that_fit_in_reply(entries: Sequence[PendingEntry]) -> Sequen
 
 
 def _is_certainly_not_pending(record: ChainRecord) -> bool:
-    """Return True if a record is not a pending amendment, and its filter fields match its content.
+    """Return True if a record is not a pending amendment, and its Hash and filter fields match its content.
 
     If the filter fields (copies of properties for queries) were edited, they prove nothing, and the result is False.
     """

@@ -172,7 +172,8 @@ class ChainOverview(Protocol):
     ) -> Sequence[PendingEntry]:
         """Return entries of the index of pending amendments, oldest first.
 
-        Each pending amendment of a counted chain has an entry. Some amendments with an entry are already decided.
+        Each pending amendment has an entry, except in a chain whose records are not counted yet
+        (:meth:`complete_record_count`). Some amendments with an entry are already decided.
 
         Args:
             after: return only entries after this position; None to begin with the oldest.
@@ -185,7 +186,8 @@ class ChainOverview(Protocol):
     async def list_pending_sequences(self, chain: ChainKey, before_sequence: int, limit: int) -> Sequence[int]:
         """Return the sequence numbers of a scope's entries in the index of pending amendments, newest first.
 
-        Each pending amendment of a counted chain has an entry. Some amendments with an entry are already decided.
+        The index contains each pending amendment, except those of a chain whose records are not counted yet
+        (:meth:`complete_record_count`). Some amendments in the index are already decided.
 
         Args:
             chain: key of the scope's chain of amendments.

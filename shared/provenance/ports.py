@@ -357,7 +357,7 @@ class DecisionLookup(Protocol):
     """
 
     async def find_decisions(self, chain: ChainKey, amendment_ids: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the decisions about these amendments, by the content of records or by filter fields.
+        """Find the records that decide the given amendments, by their content or by their filter fields.
 
         The records are in any order; a record can be returned twice.
 

@@ -148,12 +148,12 @@ class RateLimiter:
         return self._runtime.monotonic() >= usage.ends or self._has_clock_jumped_since_lease(usage)
 
     def _has_clock_jumped_since_lease(self, usage: _PrincipalUsage) -> bool:
-        """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
+        """Return whether the wall clock was set since the lease; the store may then no longer count this lease."""
         difference = self._read_unix_seconds() - self._runtime.monotonic()
         return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
 
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        """Lease a new slice, and another one if the wall clock was set while the store processed the request."""
+        """Lease a new slice (share) of a budget; lease again if the wall clock was set while the store worked."""
         lease = await self._lease_budget_slice(principal, usage, budget)
         return (
             await self._lease_budget_slice(principal, usage, budget)
@@ -224,7 +224,7 @@ class RateLimiter:
 
 
 def _build_local_lease(budget: Budget, frees_at_unix_seconds: float) -> Lease:
-    """Build a slice for an outage of the store: the whole budget, which is not shared with other instances."""
+    """Build a lease of the whole budget, without the store; an instance uses it while the store is unavailable."""
     return Lease("", budget.requests, 0, 0, frees_at_unix_seconds)
 
 

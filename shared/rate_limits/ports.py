@@ -51,7 +51,7 @@ class Lease:
 
 
 class LeaseStore(Protocol):
-    """Store of the slices of request budgets that were leased within the last 60 seconds."""
+    """Store of the slices (shares) of request budgets that instances have leased within the last 60 seconds."""
 
     async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
         """Give the unused requests of the instance's last slice back to the budget and lease a new slice, atomically.

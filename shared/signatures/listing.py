@@ -251,7 +251,7 @@ def _is_complete_signature(signature: Mapping[str, Any]) -> bool:
 
 
 def _is_hash_of_query_state(record_hash: object, state: Mapping[str, Any]) -> bool:
-    """Return whether a hash from a signature is the hash of a query's definition ``state``; False for a damaged one."""
+    """Return whether ``record_hash`` is the hash of the query definition ``state``; False for a damaged definition."""
     try:
         return record_hash == compute_query_hash(state)
     except (LookupError, WorkspaceError):

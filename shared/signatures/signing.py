@@ -52,7 +52,7 @@ class SignatureInput:
 
 
 def list_allowed_meanings(meanings: Sequence[str], *, is_rejection: bool) -> list[str]:
-    """Return those of a policy's meanings that a signature may have.
+    """Return the meanings, such as ``approval``, that the signature of an approval or a rejection may have.
 
     Args:
         meanings: meanings that the policy lists.

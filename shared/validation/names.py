@@ -89,7 +89,7 @@ def find_unicode_scripts(text: str) -> list[str]:
 
 
 def to_identity_key(text: str) -> str:
-    """Convert an id to the form by which ids are compared: ids that differ only in case or width become equal."""
+    """Convert an id to the form by which ids are compared: letter case and full-width forms make no difference."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 

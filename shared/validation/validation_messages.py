@@ -136,6 +136,7 @@ def _describe_pattern_in_message(pydantic_message: str) -> str | None:
 
 
 def _describe_name_pattern(first_characters: str, other_characters: str, fewest_others: str, most_others: str) -> str:
+    """Return the error message for a name that does not match its pattern, from the parts of the regular expression."""
     begin = "a letter or a digit" if first_characters.endswith("0-9") else "a letter"
     size = (
         f"up to {int(most_others) + 1}"

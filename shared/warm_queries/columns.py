@@ -157,7 +157,7 @@ class QueryColumns:
         return result if isinstance(result, WorkspaceError) else None
 
     def enlarge_cache(self, query_count: int) -> None:
-        """Enlarge the cache to twice this number of queries, so that it also has space for changed queries."""
+        """Enlarge the cache to twice ``query_count`` queries, so that it also has space for changed queries."""
         self._capacity = max(self._capacity, 2 * query_count)
 
     def _find_cached_result(self, key: _Key) -> ColumnsOrError | None:

@@ -132,16 +132,16 @@ class QueryDefinitions:
     ) -> CatalogEntry[StoredWarmQuery]:
         """Approve a draft; a query that is already approved does not change.
 
-        A repeat of the stored signature returns the stored approval without checks. Any other signature of an approved
-        query is rejected.
+        A request that repeats the stored signature returns the stored approval; the signature is not checked again. A
+        request with another signature for an approved query is rejected.
 
         Args:
             approver_id: member id of the person who approves.
             lookup: lookup (id in URLs) of the query.
             condition: If-Match precondition on the definition of the query.
-            credential_creators: members who, like the approver, must not be the last editor: the creators of the
-                approver's credential, and the services with API keys that the approver or one of these creators
-                possibly made.
+            credential_creators: ids of further members who must not be the last editor of the query, because they may
+                be the same person as the approver. These are the persons who created the approver's credential, and
+                the services with API keys that the approver or one of these persons possibly created.
             can_be_retry: True if the request can be a retry after a lost reply. The condition then also matches the
                 draft that the approver has already approved.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
@@ -179,7 +179,9 @@ class QueryDefinitions:
         return await self._commit_decision(lookup, approver_id, build_approval_changes, signer, append_id)
 
     async def _find_engine_rejection(self, lookup: str) -> _EngineRejection | None:
-        """Validate a draft with the query engine; return None unless the engine rejects its KQL text.
+        """Validate the KQL text of a draft with the query engine; return the text and the error if it is rejected.
+
+        Return None if the text is valid, the engine is unavailable, or no draft has this lookup.
 
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """
@@ -215,9 +217,9 @@ class QueryDefinitions:
             lookup: lookup (id in URLs) of the query.
             comment: reason of the rejection.
             condition: If-Match precondition on the definition of the query.
-            credential_creators: members who, like the rejector, must not be the last editor: the creators of the
-                rejector's credential, and the services with API keys that the rejector or one of these creators
-                possibly made.
+            credential_creators: ids of further members who must not be the last editor of the query, because they may
+                be the same person as the rejector. These are the persons who created the rejector's credential, and
+                the services with API keys that the rejector or one of these persons possibly created.
             can_be_retry: True if the request can be a retry after a lost reply. The condition then also matches the
                 draft that the rejector has already rejected.
             append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
@@ -372,7 +374,7 @@ def _check_decider_is_not_editor(item: CatalogItem, decider_ids: Collection[str]
 def _build_unsigned_changes(build_changes: BuildChanges, stored: StoredCatalog) -> Sequence[ItemChange]:
     """Return the catalog change for a decision without a signature; reject the decision if the policy requires one.
 
-    The stored policy can be newer than the policy of the time at which the request began.
+    The policy is read from the same stored catalog as the query, because it may have changed since the request began.
     """
     changes = build_changes(stored)
     if changes and _is_signature_required(stored):

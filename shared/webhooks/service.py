@@ -308,9 +308,10 @@ class WebhookService:
             _LOG.warning("the sources of events were not prepared; the next run prepares them: %s", error)
 
     async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
-        """Store the result of ``change`` with its audit events, append the events to their chain, and return the list.
+        """Change the list of endpoints with the function ``change``, store it, and return the stored list.
 
-        Events that cannot be appended now stay pending.
+        The audit events of the change are stored with the list, and then appended to their chain. Events that cannot be
+        appended now stay pending.
         """
 
         def change_and_check_sizes(before: EndpointList) -> EndpointList | None:
@@ -331,7 +332,7 @@ class WebhookService:
 
 
 def check_endpoint_is_enabled(endpoint: WebhookEndpoint) -> None:
-    """Reject an operation that would send a delivery to a disabled webhook endpoint.
+    """Check that a webhook endpoint is enabled, before an operation sends a delivery to it.
 
     Raises:
         WorkspaceError: CONFLICT ``WEBHOOK_DISABLED``.

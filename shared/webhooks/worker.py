@@ -86,7 +86,7 @@ class DeliveryWorker:
         return not (self._woken.is_set() or self._is_starting or self._tasks)
 
     async def close(self) -> None:
-        """Stop sending. Interrupted attempts are repeated after the lease of the delivery."""
+        """Stop sending deliveries. An interrupted attempt is repeated after the lease of its delivery has ended."""
         self._is_closed = True
         tasks = [*self._tasks, *self._timers, *([self._loop] if self._loop else [])]
         for task in tasks:

@@ -136,7 +136,7 @@ class WebhookServices:
 
 
 class WebhookEndpointServices:
-    """Manages endpoints, and derives events from stored changes."""
+    """Manages webhook endpoints, and derives webhook events from stored changes."""
 
     def __init__(
         self,

@@ -129,7 +129,10 @@ def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable
 
 
 def parse_valid_records(records: Iterable[ChainRecord]) -> list[dict[str, Any]]:
-    """Return the contents of audit records without the amended values; records that were tampered with are skipped."""
+    """Return the contents of valid audit records, without the properties OriginalRecord and AmendedRecord.
+
+    Records that were tampered with are skipped.
+    """
     return [
         {name: value for name, value in content.items() if name not in _AMENDED_VALUES}
         for record in records

@@ -38,7 +38,7 @@ class EventSources:
         self._is_closed = False
 
     async def run(self) -> None:
-        """Run each source once. If a source fails, run the other sources; the next run repeats the failed work."""
+        """Run each source of webhook events once; if one fails, run the others. The next run repeats failed work."""
         for name, source in self._sources.items():
             try:
                 await source()
@@ -48,7 +48,7 @@ class EventSources:
         self._wake()
 
     def run_soon(self) -> None:
-        """Run the sources soon, without waiting for the timer.
+        """Run the sources of webhook events soon, without waiting for the timer.
 
         Several calls during a run cause only one further run.
         """
@@ -60,7 +60,7 @@ class EventSources:
             )
 
     async def close(self) -> None:
-        """Stop a running task; the next run of any instance repeats its work."""
+        """Stop the task that runs the sources, if it is running; the next run of any instance repeats its work."""
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()

@@ -100,6 +100,7 @@ class RandomWalk:
         return self._left[1]
 
     def _draw_midpoint_tick_and_position(self) -> tuple[int, float]:
+        """Return the tick in the middle between the two known neighbours, and draw the position of the walk there."""
         (left, low), (right, high) = self._left, self._right[-1]
         place = (left + right) // 2
         deviation = (right - left) ** 0.5 / 2

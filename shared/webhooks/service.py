@@ -314,7 +314,7 @@ class WebhookService:
         appended now stay pending.
         """
 
-        def change_and_check_sizes(before: EndpointList) -> EndpointList | None:
+        def change_list_and_check_sizes(before: EndpointList) -> EndpointList | None:
             after = change(before)
             if after is None:
                 return None
@@ -323,7 +323,7 @@ class WebhookService:
                 check_event_can_be_appended(to_pending_event(audit))
             return after
 
-        listed = await self._registry.change_endpoint_list(change_and_check_sizes)
+        listed = await self._registry.change_endpoint_list(change_list_and_check_sizes)
         try:
             await self.flush_and_count_audit_events()
         except WorkspaceError:

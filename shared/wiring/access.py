@@ -128,6 +128,7 @@ class AccessServices:
 
     @cached_property
     def _older_key_creators(self) -> "OlderKeyCreators":
+        """Service that searches audit events for the creators of old API keys."""
         from shared.auth.older_keys import OlderKeyCreators
 
         return OlderKeyCreators(self.find_access_event, runtime=self._backends.runtime)

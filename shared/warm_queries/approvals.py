@@ -1,4 +1,4 @@
-"""Approval of warm queries (saved KQL queries): entity tags of definitions, and the catalog changes of a decision.
+"""Approval of warm queries (saved KQL queries): entity tags of definitions, and catalog changes that store a decision.
 
 A decision approves or rejects a definition, with or without a signature. See RFC 9110 section 8.8.3 for entity tags.
 """
@@ -60,7 +60,7 @@ class BuildChanges(Protocol):
 def build_stored_signature_if_signed(
     signed: SignedChange | None, item: CatalogItem, at: datetime
 ) -> QuerySignature | None:
-    """Build the form of a signature that the catalog stores; None for a decision without a signature.
+    """Convert the signature of a decision to the form in which the catalog stores it; None without a signature.
 
     Args:
         signed: signature of the decision; None without a signature.

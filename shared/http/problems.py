@@ -61,7 +61,7 @@ def build_default_error_reply(error: WorkspaceError, trace_id: str, _: Request) 
 
 
 def build_error_headers(error: WorkspaceError) -> dict[str, str]:
-    """Return the headers of an error reply that do not depend on its format, such as Retry-After."""
+    """Return the headers that an error reply has in every format, such as Retry-After."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": build_www_authenticate_header(error)}

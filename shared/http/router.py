@@ -51,7 +51,7 @@ class UnmatchedRequestError(WorkspaceError):
         kind: class of the error.
         code: stable code.
         detail: one sentence for a person.
-        endpoint: an operation of the path with another method; None for an unknown path.
+        endpoint: endpoint of the same path for another method; None for an unknown path.
         members: further properties of the problem document.
     """
 
@@ -66,7 +66,7 @@ class UnmatchedRequestError(WorkspaceError):
 
     @property
     def endpoint_with_own_error_format(self) -> Endpoint | None:
-        """An endpoint of the group that defines the format of the error reply; None if this is a problem document."""
+        """Endpoint of the same path, if its errors have their own format; None if the error is a problem document."""
         return self._endpoint if self._endpoint is not None and self._endpoint.has_own_error_format else None
 
 

@@ -13,7 +13,7 @@ SECURITY_HEADERS: Final = {
 
 
 def add_security_headers(headers: MutableMapping[str, str]) -> None:
-    """Add the security headers that a reply does not set itself.
+    """Add the standard security headers to the headers of a reply, except those that the reply already has.
 
     Pages set their own Content-Security-Policy, and static files their own Cache-Control.
     """

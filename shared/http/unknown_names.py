@@ -1,7 +1,7 @@
 """Errors and reports about unknown query parameters and body properties.
 
 An operation rejects unknown names by default. Otherwise a misspelt ``scopes`` would issue a token with every right of
-the caller, and a misspelt ``surface`` would return data of all groups of connections.
+the caller, and a misspelt ``surface`` (group of connections) would return the data of all connections.
 """
 
 import types
@@ -205,14 +205,14 @@ def _find_field_type(annotation: Any, name: str) -> Any:
 
 
 def _find_tagged_model(annotation: Any, tag: str) -> type[BaseModel] | None:
-    """Return the model with this tag in a tagged union, or in a list of such a union; None if there is none."""
+    """Return the model that a tag selects in a tagged union, or in the union of a list's items; None if none does."""
     items = get_args(annotation) if get_origin(annotation) in (list, tuple) else (annotation,)
     branches = [branch for item in items if get_origin(item) is Annotated for branch in get_args(get_args(item)[0])]
     return next((branch for branch in branches if tag in _list_tags_of_union_member(branch)), None)
 
 
 def _list_tags_of_union_member(branch: Any) -> tuple[Any, ...]:
-    """Return the values of the tag field with which a tagged union selects this model; empty without a tag field."""
+    """Return the tags with which a tagged union selects this member; empty if the member has no tag field."""
     fields = branch.model_fields if isinstance(branch, type) and issubclass(branch, BaseModel) else {}
     return get_args(fields[TAG_FIELD].annotation) if TAG_FIELD in fields else ()
 

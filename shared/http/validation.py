@@ -88,9 +88,9 @@ async def build_call_from_request(
     Raises:
         WorkspaceError: LENGTH_REQUIRED if the host has not passed on a chunked body; TOO_LARGE ``BODY_TOO_LARGE``;
             UNKNOWN_ENCODING if the operation does not accept the body's encoding; INVALID ``BODY_NOT_DECODABLE``; or
-            INVALID with a list of all invalid parameters and properties. The code of this last error is
-            ``VERSION_UNKNOWN`` if the API version is unknown, ``BODY_NOT_JSON`` if the body is not JSON,
-            ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
+            INVALID with a list of all invalid parameters and properties. The code of the error with this list is
+            ``VERSION_UNKNOWN`` for an unknown API version, ``BODY_NOT_JSON`` for a body that is not JSON,
+            ``INVALID_REQUEST`` if a model rejects the request, or a code of the operation's own check.
     """
     if operation.takes_body:
         reject_missing_chunked_body(request)
@@ -154,9 +154,11 @@ async def _decode_request_body(operation: Operation, request: Request, max_bytes
 
 
 async def _parse_json_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
-    """Return the JSON value of a request's body; an empty object if the body is empty, ignored, or a ``RawBody``.
+    """Return the JSON value of a request's body.
 
-    If the body is not JSON, collect the error and return ``_UNPARSED``.
+    Return an empty object if the operation takes no body or parses the body itself (``RawBody``), or if the body is
+    empty and the operation declares its properties. If the body is not JSON, add the error to ``faults`` and return
+    ``_UNPARSED``.
     """
     if operation.body is RawBody or not operation.takes_body or (is_body_model(operation.body) and not request.body):
         return {}
@@ -228,9 +230,10 @@ async def _copy_without_server_managed_properties(
     request: Request,
     faults: ValidationErrors,
 ) -> Any:
-    """Return a body without the properties that the service sets; collect an error for each value that is not current.
+    """Return a body without the properties that the service sets, such as ``etag``.
 
-    The values are not compared if the request has an If-Match header, and the item does not exist or has another ETag:
+    A client may send these properties back with their stored values; each other value adds an error to ``faults``. The
+    values are not compared if the request has an If-Match header, and the item does not exist or has another ETag:
     they then belong to an older version, and the reply is 412.
     """
     owned = operation.server_set
@@ -252,10 +255,10 @@ async def _copy_without_server_managed_properties(
 
 
 def _has_outdated_condition(request: Request, etag: Any) -> bool:
-    """Return whether the request has a condition that the stored item does not meet.
+    """Return whether the stored item does not meet the If-Match header of a request; False for an invalid header.
 
     Args:
-        request: the request with the headers If-Match and If-None-Match.
+        request: the request.
         etag: ETag of the stored item; None if the item does not exist.
     """
     try:
@@ -266,7 +269,7 @@ def _has_outdated_condition(request: Request, etag: Any) -> bool:
 
 
 def _is_equal_json(request_value: Any, current: Any) -> bool:
-    """Return whether two JSON values are equal; two texts of the same time are equal, and so are 60 and 60.0."""
+    """Return whether two JSON values are equal; RFC 3339 texts of one instant are equal, and so are 60 and 60.0."""
     if isinstance(request_value, dict) and isinstance(current, dict):
         return request_value.keys() == current.keys() and all(
             _is_equal_json(request_value[name], current[name]) for name in request_value
@@ -296,7 +299,8 @@ def _validate_value_and_add_errors(
 ) -> Any:
     """Return a query or body as an instance of its model, and collect the errors of invalid fields in ``faults``.
 
-    If there are errors, return an instance with the valid fields of a body, or None for a body without a model.
+    If there are errors, return an instance that has only the valid fields. If the type of the body declares no
+    properties, return None instead.
     """
     if value is not _UNPARSED:
         if is_body_model(model):

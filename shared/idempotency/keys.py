@@ -71,7 +71,7 @@ class IdempotencyStore(Protocol):
 
 
 class IdempotencyKeys:
-    """Idempotency keys of callers and their append ids; an append id prevents a second append of a record."""
+    """Registry of the callers' idempotency keys. It gives each key an append id, which identifies one audit record."""
 
     def __init__(self, store: IdempotencyStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store

@@ -1,1 +1,1 @@
-"""Import of earlier telemetry: the rows of uploaded files become stored messages, each of them once."""
+"""Import of earlier telemetry: rows of uploaded files are converted to messages, and each message is stored once."""

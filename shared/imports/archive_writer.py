@@ -1,4 +1,4 @@
-"""Imported messages: selection of those not stored yet, storage in the archive, and files for the query table."""
+"""Storage of imported messages that are new: in the telemetry archive, and in files for the query table."""
 
 import asyncio
 import io
@@ -258,7 +258,7 @@ def _split_messages_by_hour(messages: pa.Table) -> Iterator[tuple[datetime, pa.T
 
 
 def _is_sorted_by_time(messages: pa.Table) -> bool:
-    """Return whether imported messages are already sorted by time and number, so that no sorting is necessary."""
+    """Return whether messages are already sorted by time and by row number, so that no sorting is necessary."""
     pairs = [(column.slice(0, len(column) - 1), column.slice(1)) for column in messages.select(["timestamp", "number"])]
     return all(pc.all(pc.less_equal(earlier, later)).as_py() for earlier, later in pairs)
 

@@ -240,6 +240,7 @@ class BulkConverter:
         is_valid = True
 
         def handle_invalid_row(_: object) -> str:
+            """Record that the text has an invalid row; return pyarrow's instruction to skip the row."""
             nonlocal is_valid
             is_valid = False
             return "skip"
@@ -306,9 +307,10 @@ class BulkConverter:
         return [ValueColumn("instant", cell, instant), ValueColumn("time_text", cell, text)]
 
     def _build_id_columns(self) -> list[ValueColumn]:
-        """Return the columns with device ids, with device texts for derived message ids, and with the message ids.
+        """Return the columns with the device id, the device id as JSON text, and the message id of the row, if mapped.
 
-        An id that is too long becomes ``_UNCERTAIN``, so that ``RowMapper`` converts its row.
+        The JSON text is a part of the text from which missing message ids are derived. An id that is too long becomes
+        ``_UNCERTAIN``, so that ``RowMapper`` converts its row.
         """
         lookup, text = self._mapper.connection, json.dumps(self._mapper.connection, ensure_ascii=False) + ',"'
         device = self._get_internal_column_name(self._mapper.mapping.device)
@@ -394,5 +396,5 @@ def _extend_with_nulls(values: pa.Array, length: int) -> pa.Array:
 
 
 def _build_id_sql(cell_column: str) -> str:
-    """Build the SQL expression for the id in a cell; for an id that is too long, its value is ``_UNCERTAIN``."""
+    """Build the SQL expression that returns the id in a cell, or ``_UNCERTAIN`` if the id is too long."""
     return f"CASE WHEN length({cell_column}) > 256 THEN {_UNCERTAIN} ELSE {cell_column} END"

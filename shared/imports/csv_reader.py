@@ -67,8 +67,8 @@ class CsvReader:
         Args:
             position: byte position in the file at which the step starts; 0 for the first step.
             first_row_number: number of the step's first row in the file, from 1.
-            max_rows: maximum number of rows; lines that can be one row or several rows count as one row. None for the
-                usual size of a step.
+            max_rows: maximum number of rows; None for the usual size of a step. Lines that can be either one row or
+                several rows count as one row.
         """
         start = max(position, self._first)
         if start >= self._source.size:
@@ -175,9 +175,9 @@ class CsvReader:
         return self._encoding.count_file_bytes(header)
 
     def _has_line_with_time(self, column_name: str) -> bool:
-        """Return whether a column name has a line, other than the first, with several cells and a valid time.
+        """Return whether a column name probably contains rows of data, because a quote in the header is not closed.
 
-        Such a line may be a row of data that became part of the name, because a quote before it is not closed.
+        This is the case if a line of the name, other than the first line, has several cells, and one is a valid time.
         """
         lines = [line.split(self._delimiter) for line in column_name.split("\n")[1:]]
         return any(len(cells) > 1 and any(map(self._mapper.is_time, cells)) for cells in lines)
@@ -198,7 +198,7 @@ class CsvReader:
 
 
 def _reject_each_line(reason: str, record_text: str, collector: RowCollector) -> None:
-    """Reject each non-empty line of a record as a row by itself."""
+    """Add each non-empty line of a record to the rejected rows, as a separate row with the same reason."""
     for line in record_text.split("\n"):
         if row := line.rstrip("\r"):
             collector.number += 1

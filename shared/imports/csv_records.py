@@ -41,11 +41,13 @@ class CsvRecord(NamedTuple):
 class CsvRecords:
     """Records of a CSV text, for one iteration; empty lines are skipped.
 
-    A record is one line, unless a quoted cell is open at the end of the line. Then it continues in the next lines if
-    that gives a valid record of at most ``MAX_ROW_BYTES`` with the number of cells of the file. Otherwise its first
-    line alone is an invalid record, and the next line starts another record. A line of more than ``MAX_ROW_BYTES`` is
-    an invalid record. If each line of a valid record can also be a row by itself, the whole record is invalid, because
-    a text inside it must not become rows. Quotes inside unquoted cells are ordinary characters.
+    A record is one line, unless a quoted cell is open at the end of the line. In this case, the next lines belong to
+    the record, too, if the result is a valid record of at most ``MAX_ROW_BYTES`` with ``width`` cells. Otherwise, the
+    first line alone is an invalid record, and the next line starts another record.
+
+    A line of more than ``MAX_ROW_BYTES`` is an invalid record. A record over several lines is also invalid if each of
+    its lines can be a row by itself, because a text inside a cell must not become rows. Quotes inside unquoted cells
+    are ordinary characters.
 
     Args:
         text: CSV text in UTF-8 that starts with a record.
@@ -101,7 +103,7 @@ class CsvRecords:
             yield self._parse_record(raw, span.fault)
 
     def _find_span_of_record(self, line_index: int) -> "_Span | None":
-        """Find the end of the record that starts at a line with quotes; return None if it continues after the text."""
+        """Find the end of the record that starts at a line with quotes; return None if the text ends before it."""
         line = self._lines[line_index]
         span = _Span(line_index + 1, self._end + len(line) + 1, "")
         match = self._match_last_cell(line)
@@ -118,7 +120,7 @@ class CsvRecords:
     ) -> "_Span | None":
         """Find the end of a record whose first line does not close the quoted cell that starts at ``quote_offset``.
 
-        Return None if the record continues after the text.
+        Return None if the text ends before the record.
         """
         rest = self._rests_by_line[line_index + 1]
         # The first record is never left out, so that each step of a file has one.
@@ -157,7 +159,7 @@ class CsvRecords:
 
     @cached_property
     def _rests_by_line(self) -> "list[_Rest]":
-        """Rest of the record from each line on, under the assumption that a quoted cell is open where the line starts.
+        """Remainder of a record from the start of each line, by index of the line, if a quoted cell is open there.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
         which each line is the possible start of a record over many lines.
@@ -174,12 +176,12 @@ class CsvRecords:
         return rests
 
     def _compute_rest_from_line(self, following_rest: "_Rest", line: bytes, rest_if_closed: "_Rest") -> "_Rest":
-        """Return the rest of a record from a line that starts inside a quoted cell.
+        """Return the remainder of a record from the start of a line that begins inside a quoted cell.
 
         Args:
-            following_rest: the rest from the next line on, if that line starts inside a quoted cell, too.
+            following_rest: remainder from the start of the next line, used if the cell is still open there.
             line: text of the line.
-            rest_if_closed: the rest if the record ends in this line; its delimiters are not counted yet.
+            rest_if_closed: remainder if the record ends in this line, without the number of its delimiters.
         """
         line = b'"' + line
         match = self._match_last_cell(line)
@@ -217,7 +219,7 @@ class CsvRecords:
 
 
 class _Span(NamedTuple):
-    """Lines of a record.
+    """End of a record in the text, or the fault of an invalid record.
 
     Attributes:
         next_line: index of the line after the record.
@@ -231,12 +233,12 @@ class _Span(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """Rest of a record from a line that starts inside a quoted cell.
+    """Remainder of a record, from the start of a line that begins inside a quoted cell to the end of the record.
 
     Attributes:
         next_line: index of the line after the record.
         end: offset in the text after the record.
-        delimiters: number of delimiters in the rest that separate cells.
+        delimiters: number of delimiters in the remainder that separate cells.
         fault: the rule that the record breaks, or an empty text.
     """
 
@@ -247,7 +249,7 @@ class _Rest(NamedTuple):
 
 
 _AFTER_TEXT: Final = _Rest(0, 0, 0, _TOO_LONG)
-"""Rest of a record that continues after the text; the record is too long if it cannot be left out."""
+"""Remainder of a record that continues after the text; the record is too long if it cannot be left out."""
 _NOT_CLOSED: Final = _Rest(0, 0, 0, "The row has a quote that is not closed.")
 _CLOSED_BEFORE_TEXT: Final = _Rest(
     0,
@@ -259,10 +261,10 @@ _CLOSED_BEFORE_TEXT: Final = _Rest(
 
 
 class _Patterns(NamedTuple):
-    """Patterns for a delimiter.
+    """Regular expressions that find the cells of CSV lines with a certain delimiter.
 
     Attributes:
-        cells: some cells of a line, each with the delimiter after it.
+        cells: one or more cells of a line, each with the delimiter after it.
         last_cell: the last cell of a line; its group ``open`` is a quoted cell that the line does not close.
         quoted_cell: a quoted cell of a line whose quotes are valid.
         cell: a delimiter and a cell of a complete record, the cell as the first group if it is quoted.

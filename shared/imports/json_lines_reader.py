@@ -32,7 +32,7 @@ class JsonLinesReader:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the properties in the objects that calls of :meth:`read_step` with ``max_rows`` have read so far."""
+        """Names of the properties in the rows read so far; only :meth:`read_step` with ``max_rows`` collects names."""
         return list(self._columns)
 
     @property
@@ -98,9 +98,9 @@ def _parse_json_object(line: bytes) -> dict[str, object]:
 
 
 def _iterate_lines_and_ends(text: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines of a text without surrounding space, unless they are too long, with the positions of their ends.
+    """Yield each line that is not empty, and the position after its line break.
 
-    Empty lines are skipped.
+    White space around a line is removed, unless the line is too long for a row.
     """
     start = 0
     while start < len(text):

@@ -1,6 +1,6 @@
 """Reader of uploaded Parquet files, which returns their rows as messages step by step.
 
-Separate from ``uploaded_file`` because each format has its own reader, and this one loads slowly.
+Separate from ``uploaded_file`` because each format has its own reader, and this one imports pyarrow, which is slow.
 """
 
 import io
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
 
     Attributes:
         batch: the rows.
-        size: size of the rows that can be converted; 0 for rows that are too large.
+        size: sum of the row sizes from :func:`measure_row_bytes`; 0 for rows that are too large.
         is_too_large: whether each of the rows is too large for a message.
     """
 
@@ -117,7 +117,10 @@ class ParquetReader:
                 collector.reject_row(str(error), json.dumps(row, default=str, ensure_ascii=False))
 
     def _iterate_parts_of_step(self, skipped_rows: int, max_rows: int) -> Iterator[_Part]:
-        """Yield up to ``max_rows`` rows after the file's first ``skipped_rows`` rows, at most ``STEP_BYTES``."""
+        """Yield the rows of one step in parts, beginning after the file's first ``skipped_rows`` rows.
+
+        After its first part, a step continues only up to ``max_rows`` rows and ``STEP_BYTES``.
+        """
         is_next = self._next is not None and self._next[0] == skipped_rows
         parts = (
             self._next[1] if self._next is not None and is_next else self._iterate_row_ranges(skipped_rows, max_rows)
@@ -207,10 +210,10 @@ _DURATIONS: Final = "durations must be at most 999,999,999 days"
 
 @dataclass(frozen=True, slots=True)
 class _InvalidCell:
-    """Cell with a time, time of day or duration that has no Python value.
+    """Cell with a time, time of day or duration that Python cannot represent.
 
     Attributes:
-        stored: number in the file; for a nested value a placeholder.
+        stored: the number that the file contains; for a nested value, a placeholder.
         rule: the rule that the value breaks.
     """
 
@@ -246,7 +249,7 @@ def _to_python_values(array: pa.Array) -> list[Any]:
 
 
 def _has_valid_times_of_day(array: pa.Array) -> bool:
-    """Return whether all times of day are below 24 hours; the conversion to Python values drops whole days silently."""
+    """Return whether all times of day are below 24 hours; otherwise, pyarrow would silently drop the whole days."""
     if not _has_time_of_day_type(array.type):
         return True
     if pa.types.is_nested(array.type):
@@ -283,7 +286,10 @@ def _require_valid_cells(row: Mapping[str, Any]) -> None:
 
 
 def _reduce_column_to_microseconds(array: pa.Array) -> pa.Array:
-    """Decode the dictionary of an array, if any, and convert its times from nanoseconds to microseconds, in UTC."""
+    """Convert the nanosecond times of a column to microseconds; first decode a column with dictionary encoding.
+
+    Times with a time zone are converted to UTC.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = _reduce_type_to_microseconds(array.type)

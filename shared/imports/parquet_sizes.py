@@ -1,4 +1,4 @@
-"""Limits of the memory that rows of a Parquet file need; it can be a million times the size of the file.
+"""Limits of the memory that rows of a Parquet file need; this memory can be a million times the size of the file.
 
 Separate from ``parquet_reader``, which only reads and converts rows.
 """

@@ -198,7 +198,7 @@ class ImportService:
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
-        """Start an import's work again if the work may not be running; otherwise do nothing."""
+        """Start the background work of a started import again if the work has possibly stopped; ignore a failure."""
         started_at = get_import_request(job).started_at
         if started_at and can_have_stopped(job, started_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
@@ -206,7 +206,12 @@ class ImportService:
 
 
 def _require_startable(job: Job, mapping: ImportMapping | None) -> None:
-    """Check that an import has not ended, and has not started with another mapping; None keeps the stored mapping."""
+    """Check that an import has not ended, and has not started with another column mapping.
+
+    Args:
+        job: the import.
+        mapping: the requested column mapping; None to use the stored mapping.
+    """
     if not job.is_unfinished:
         raise build_job_ended_error(job)
     request = get_import_request(job)

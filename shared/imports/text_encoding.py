@@ -63,12 +63,12 @@ class TextEncoding:
 
 
 def find_next_line(source: RangeSource, encoding: TextEncoding, position: int) -> int:
-    """Return the position of the line after the one that contains a position; the size of the file if there is none.
+    """Return the byte position at which the next line starts; the size of the file if there is no further line.
 
     Args:
         source: the uploaded file.
         encoding: encoding of the file.
-        position: byte position of a character.
+        position: byte position of a character in the current line.
     """
     while position < source.size:
         raw = source.read(position, _SEARCHED_BYTES)

@@ -121,7 +121,7 @@ class PreparedStep:
     Attributes:
         next_position: position in the file at which the next step starts.
         rows: number of rows of the step.
-        source: the import with the surfaces of its connection when the step was prepared.
+        source: the import, with the surfaces (groups of connections) of its connection when the step was prepared.
         messages: messages that are not stored yet; empty when they are not needed any more, to free their memory.
         blobs: archive blobs with the messages; None if there are too many to build them in advance, or they are stored.
         duplicates: number of messages that were stored before.
@@ -374,7 +374,11 @@ class ImportRunner:
     async def _prepare_step(
         self, job: Job, reader: StepReader, position: int, first_row_number: int, archived: asyncio.Event | None
     ) -> PreparedStep | None:
-        """Read a step and drop the messages that are already stored; return None at the end of the file."""
+        """Read a step, drop the messages that are already stored, and build the archive blobs of the others.
+
+        Before the comparison with the stored messages, wait for ``archived``: the archive then has the messages of the
+        previous step. Return None at the end of the file.
+        """
         step = await run_in_pool(self._pool, reader.read_step, position, first_row_number)
         if step is None:
             return None

@@ -25,7 +25,7 @@ class TokenVerifier(Protocol):
 
 
 class SignedEvents:
-    """EventSource that verifies the header ``ce-signature``, an HMAC of the connection id with the access key."""
+    """Authenticator of Web PubSub's events by ``ce-signature``, an HMAC of the connection id with the access key."""
 
     def __init__(self, access_key: str) -> None:
         self._key = access_key.encode()
@@ -44,7 +44,7 @@ class SignedEvents:
 
 
 class IdentifiedEvents:
-    """EventSource that verifies the token of Web PubSub's managed identity.
+    """Authenticator of Web PubSub's events by the token of Web PubSub's managed identity.
 
     Args:
         endpoint: URL of Web PubSub.

@@ -74,9 +74,10 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_stream_state(self, now: datetime) -> dict[str, str]:
-        """Return what a replay needs, as a JSON object that Web PubSub stores with the stream; empty without a replay.
+        """Return the data for the replay as a JSON object, which Web PubSub stores with the stream.
 
-        The object contains connection, surface and start (``since``, which is computed if ``windowSec`` is given).
+        The object contains connection, surface and start (``since``, which is computed if ``windowSec`` is given). It
+        is empty if the filters request no replay.
 
         Raises:
             WorkspaceError: the same errors as :meth:`compute_replay_start`.
@@ -96,7 +97,9 @@ class StreamFilters(BaseModel):
             return cls.model_validate({})
 
     def select_connection_lookups(self, catalog: Catalog) -> tuple[str, ...]:
-        """Return the sorted lookups (ids in URLs) of the selected connections; empty if the filters exclude each other.
+        """Return the sorted lookups (ids in URLs) of the connections that the filters select.
+
+        The result is empty if the filters name a connection and a surface that does not contain this connection.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND`` or ``SURFACE_NOT_FOUND``.

@@ -137,10 +137,11 @@ class History:
     async def _read_page(
         self, connection_lookups: Sequence[str], since: datetime, until: datetime, page_rows: int, skipped_rows: int
     ) -> _QueriedPage:
-        """Return a page of at most ``page_rows`` messages.
+        """Return a page of at most ``page_rows`` messages, with the number of rows to request for the next page.
 
-        The page is shorter if the engine rejects a larger result, or if fewer messages have ``MAX_PAGE_BYTES``. The
-        next page is as short, or twice as long if this page is full and has less than half of ``MAX_PAGE_BYTES``.
+        The page is shorter if the engine rejects a larger result, or if the messages have ``MAX_PAGE_BYTES`` before.
+        The next page has the same limit of rows as this page, after it was shortened. If this page is full and has less
+        than half of ``MAX_PAGE_BYTES``, the limit is doubled.
         """
         while True:
             query = _build_history_query(connection_lookups, since, until, skipped_rows, page_rows)
@@ -174,7 +175,7 @@ class History:
 
 
 def _count_impulses_of_page(impulses: Sequence[StoredImpulse]) -> int:
-    """Return how many of the first messages have at most ``MAX_PAGE_BYTES`` together; at least one, if there is any."""
+    """Return how many messages, from the first on, fit in a page of ``MAX_PAGE_BYTES``; at least 1 if there is any."""
     total = 0
     for number, impulse in enumerate(impulses):
         total += len(impulse.text)

@@ -109,7 +109,7 @@ class ReplayError(Exception):
 
 
 def create_replay_scheduler() -> FairScheduler:
-    """Create the scheduler of all replays of one process, so that no principal occupies all of them."""
+    """Create the scheduler of all replays of one process, so that one principal cannot use its whole capacity."""
     return FairScheduler(CONCURRENT_REPLAYS, MAX_REPLAYS_PER_PRINCIPAL, leaves_slots_free=True)
 
 
@@ -151,11 +151,12 @@ class Stream(Protocol):
 class Replay:
     """Replay of earlier impulses (telemetry messages) to a stream, which buffers live messages meanwhile.
 
-    The query table is read after it contains all messages that arrived before the buffering. Later messages are in the
-    buffer. A message in both is sent once; its connection and id identify it. The replay ends after the live stream has
-    also processed the messages of the table, so that they are not sent a second time. If the buffer overflows, it is
-    emptied, and the table is read again from the oldest remembered message. The replay fails after
-    ``MAX_PASSES_WITHOUT_PROGRESS``.
+    The query table is read after it contains all messages that arrived before the buffering; later messages are in the
+    buffer. A message that is in both is sent once; its connection and id identify it. The replay ends after the live
+    stream has also processed the messages of the table, so that they are not sent a second time.
+
+    If the buffer overflows, it is emptied, and the table is read again from the oldest remembered message. The replay
+    fails after ``MAX_PASSES_WITHOUT_PROGRESS`` passes that found no fewer new messages than the pass before.
 
     Args:
         history: reads the query table.
@@ -222,9 +223,9 @@ class Replay:
     async def _read_new_impulses_in_turns(
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime, seen: "SentImpulses"
     ) -> AsyncIterator[list[bytes]]:
-        """Yield the texts of the new messages of each page of :meth:`_read_pages`, and remember them as sent.
+        """Yield the new messages of each page of :meth:`_read_pages` as JSON texts, and remember them as sent.
 
-        A turn ends after a page with new messages, or ``REPEATS_SECONDS`` after its start.
+        Replays read pages in turns. A turn ends after a page with new messages, or ``REPEATS_SECONDS`` after its start.
         """
         pages = self._read_pages(stream, connection_lookups, since)
         is_last = False
@@ -243,10 +244,11 @@ class Replay:
     async def _read_pages(
         self, stream: Stream, connection_lookups: Sequence[str], since: datetime
     ) -> AsyncIterator[HistoryPage]:
-        """Yield the stored messages, after the table has all messages that the stream's buffer does not contain.
+        """Wait until the query table has all messages that are missing in the stream's buffer; then yield its pages.
 
-        A buffer that has overflowed is emptied only now, in the replay's turn, so that a long wait for the turn cannot
-        fill it again. After the last page was read, the live stream processes the messages that the table has.
+        A buffer that has overflowed is emptied here, in the replay's turn. If it were emptied earlier, it could
+        overflow again while the replay waits for its turn. The last page is yielded after the live stream has processed
+        all messages of the table.
         """
         if stream.has_overflowed():
             stream.start_buffering()
@@ -333,8 +335,9 @@ class SentImpulses:
     def add_if_new(self, key: ImpulseKey, timestamp: datetime) -> bool:
         """Remember a telemetry message as sent; return False if it is already remembered.
 
-        A repeat does not make a message newer: otherwise, while the table is read again, a late message between the
-        repeats would remove the next one, which would be sent again and remove the one after it, and so on.
+        Messages are removed in the order in which they were first added; a repeat does not change this order.
+        Otherwise, when the table is read again, one late message among the repeats would remove the next message from
+        the set. That message would be sent again and remove the one after it, and so on.
         """
         digest = _compute_digest(key)
         if digest in self._sent:
@@ -371,7 +374,9 @@ def _compute_digest(key: ImpulseKey) -> bytes:
 
 
 class _Turn:
-    """Turn of one replay, which can end it and wait for another one; leaving the context ends the turn.
+    """Context manager for the turns of one replay: the replay can end a turn and begin another one.
+
+    Leaving the context ends the turn.
 
     Attributes:
         is_waiting: whether the replay waits for a turn, or was cancelled while it waited.

@@ -226,8 +226,8 @@ def _compact_keyword_value(keyword: str, value: Any, is_kept_keyword: Callable[[
 def _merge_alternative_types(schema: dict[str, Any]) -> dict[str, Any]:
     """Merge the alternatives of a schema (``anyOf``), such as text or null, into one schema with a list of types.
 
-    Return the schema unchanged if it has no ``anyOf``, or if an alternative has no single type, several alternatives
-    have further keywords, or one has ``enum`` or ``const``.
+    The schema is returned unchanged if it has no ``anyOf``, and in these cases: an alternative has no single type; an
+    alternative has ``enum`` or ``const``; several alternatives have keywords other than the type.
     """
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or not all(isinstance(each.get("type"), str) for each in choices):

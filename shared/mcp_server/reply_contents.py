@@ -43,7 +43,7 @@ class ReplyContents:
 
 
 def build_object_placeholder(placeholder: str) -> dict[str, Any]:
-    """Build the object that the SDK gets instead of a JSON object; ``placeholder`` stands for the object's text."""
+    """Build the object that the SDK gets instead of a JSON object; ``placeholder`` identifies the object's text."""
     return {placeholder: True}
 
 

@@ -112,7 +112,10 @@ class AuthorizationService:
         return None
 
     def record_and_format_request_time(self, parameters: Parameters) -> str | None:
-        """Record when an authorization request arrived; see :meth:`RequestTimes.record_and_format_arrival_time`."""
+        """Record when an authorization request arrived, and return this time as RFC 3339 text.
+
+        Return None, and record nothing, if the request requires no new sign-in or is malformed.
+        """
         return self._times.record_and_format_arrival_time(parameters)
 
     async def build_consent_question(

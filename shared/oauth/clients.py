@@ -116,6 +116,7 @@ def build_unknown_client_error(detail: str) -> WorkspaceError:
 
 
 def _build_parameter_error_members(parameter: str, oauth_error: str, detail: str) -> dict[str, object]:
+    """Build the properties of a problem document that name the invalid parameter and the OAuth error code."""
     errors = [{"field": parameter, "message": detail}]
     return {"errors": errors, "error": oauth_error, "error_description": detail}
 

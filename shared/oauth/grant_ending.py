@@ -125,7 +125,8 @@ class GrantEnder:
         """End a grant whose member was disabled or whose client was removed; return whether it was ended.
 
         A grant also ends if its member was enabled again, or its client was declared again, since the consent.
-        Members and clients of a newer version of the service, which this version cannot parse, still exist.
+        A member or client counts as existing if this version of the service cannot parse it, because a newer version
+        stored it.
         """
         team = await self._directory.get_team()
         if not has_enabled_member(team, grant) and grant.member_id not in team.unreadable_members:

@@ -32,7 +32,10 @@ class CodeText:
 
 @dataclass(frozen=True, slots=True)
 class RefreshText:
-    """Refresh token of a grant, in its parts; ``family`` is the family secret; :func:`str` returns its text."""
+    """Refresh token of a grant, in its parts; :func:`str` returns its text.
+
+    ``family`` is the secret that all refresh tokens of the grant have in common.
+    """
 
     grant_id: str
     family: str
@@ -49,7 +52,14 @@ def generate_authorization_code(runtime: Runtime, grant_id: str) -> CodeText:
 
 
 def generate_refresh_token(runtime: Runtime, grant_id: str, family_secret: str = "") -> RefreshText:
-    """Generate a refresh token; ``family_secret`` is that of the replaced token, empty for the first token."""
+    """Generate a refresh token of a grant.
+
+    Args:
+        runtime: source of randomness.
+        grant_id: id of the grant.
+        family_secret: secret that all refresh tokens of the grant have in common; empty to generate this secret for
+            the first token.
+    """
     return RefreshText(grant_id, family_secret or runtime.new_token(32), runtime.new_token(32))
 
 

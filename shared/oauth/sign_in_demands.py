@@ -76,8 +76,8 @@ def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
 class RequestTimes:
     """Arrival times of the authorization requests that require a new sign-in, as far as this process received them.
 
-    The consent page sends the arrival time back with its request. The times in this object are needed for pages that
-    send only the client's parameters.
+    The consent page sends the arrival time back with its request. If a page sends only the client's parameters, the
+    time is taken from this object.
 
     Args:
         runtime: clock of the service.

@@ -112,6 +112,7 @@ def _is_signal_sent_to_collector(signal: Signal) -> bool:
 
 
 def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
+    """Return whether the environment selects an exporter or an endpoint for a signal, even an unsupported one."""
     exporter = _read_exporter_name(signal, environment)
     if is_sdk_disabled(environment) or exporter == _NONE:
         return False

@@ -107,9 +107,9 @@ _EXAMPLE_KEY: Final = "l1"
 def is_usable_by_caller(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
     """Return whether a caller can use an operation.
 
-    The workspace must have the operation's feature. Unless the operation is public, the caller also needs a credential
-    of an accepted kind without a restriction that the operation rejects, all required rights, and, if the operation
-    requires one, a user identity.
+    The workspace must have the operation's feature. Any caller can then use a public operation. For other operations,
+    the caller needs all required rights, and a user identity if the operation requires one. The caller's credential
+    must be of an accepted kind, and must not have a restriction that the operation rejects.
     """
     if operation.feature and operation.feature not in features:
         return False

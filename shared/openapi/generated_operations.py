@@ -115,10 +115,10 @@ def _build_parameter_object(parameter: QueryParameter) -> Schema:
 
 
 def register_query_summary_schema(schemas: SchemaRegistry) -> None:
-    """Register the schema of the properties that the results of all queries have in common: all but the rows.
+    """Register the schema of a query result without its rows, which the results of all queries have in common.
 
-    The schema of each query with known columns adds the property of the rows. This property must not be in both
-    schemas, because code generators merge properties of the same name in different ways.
+    The schema of each query with known columns extends this schema by the rows. The rows must not be in both schemas,
+    because code generators merge properties of the same name in different ways.
     """
     answer = schemas.named[_ANSWER]
     members = {name: schema for name, schema in answer["properties"].items() if name != _ROWS}
@@ -224,7 +224,7 @@ def _list_top_level_signals(connection: Connection) -> list[SignalDefinition]:
 
 
 def build_signal_schema(signal: SignalDefinition) -> Schema:
-    """Build the JSON schema of a signal's values.
+    """Build the JSON schema for the values of a signal (payload field).
 
     The range is a part of the description, because the service accepts values outside of it.
     """
@@ -233,7 +233,7 @@ def build_signal_schema(signal: SignalDefinition) -> Schema:
 
 
 def describe_signal(signal: SignalDefinition) -> str:
-    """Write a text about a signal: its description (or its name if it has none), unit and expected range."""
+    """Write a text about a signal (payload field): description (or name if it has none), unit and expected range."""
     sentences = [signal.description.rstrip(".") if signal.description else f"Signal {signal.name}"]
     if signal.unit is not None:
         sentences.append(f"Unit: {signal.unit}")
@@ -247,7 +247,7 @@ def describe_signal(signal: SignalDefinition) -> str:
 
 
 def _format_signal_limit(limit: float) -> str:
-    """Format a limit of a signal with all its digits."""
+    """Format the lower or upper limit of a signal's expected range, with all its digits."""
     return repr(limit).removesuffix(".0")
 
 

@@ -37,7 +37,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 
 def _build_headers_of_operation(operation: Operation) -> Schema:
-    """Return the headers that replies have if the operation is versioned, reports unknown names, or is deprecated."""
+    """Return the documented headers of an operation's replies: API version, ignored names, and deprecation."""
     is_deprecated = operation.deprecation is not None or has_deprecated_names(operation.body)
     return {
         **(VERSION_HEADER if operation.is_versioned else {}),

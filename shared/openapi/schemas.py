@@ -176,13 +176,13 @@ def _to_query_parameters(schema: Schema, definitions: Mapping[str, Schema]) -> l
 
 
 def _to_description_and_schema(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return ``description`` and ``schema`` of the query parameter for a property of a model.
+    """Return ``description`` and ``schema`` of a query parameter, from the schema of a model's property.
 
-    The schema lacks the type null, which a query string cannot contain.
+    The returned schema lacks the type null, which a query string cannot contain.
 
     Args:
         schema: schema of the property.
-        definitions: schemas that replace references to them, by name; all other references stay.
+        definitions: schemas by name. A reference to one of them is replaced by the schema; other references stay.
     """
     description = schema.pop("description", "")
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]

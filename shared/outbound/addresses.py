@@ -260,7 +260,7 @@ class AddressRules:
 
 
 def _unwrap_embedded_address(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address contains and leads to; return any other address unchanged."""
+    """Return the IPv4 address in an IPv6 address, for example of NAT64; return any other address unchanged."""
     if isinstance(address, IPv4Address):
         return address
     if any(address in network for network in _EMBEDDING):

@@ -187,6 +187,7 @@ def _render_hashes_html(label: str, record: Mapping[str, Any], links: "_ReceiptL
 
 
 def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[Fact]:
+    """Yield the labels and values that the report prints about a decision; nothing without a decision."""
     if decision is None:
         return
     if decision["Meaning"] == "approval":
@@ -201,7 +202,7 @@ def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[Fact
 def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[Fact]:
     """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
-    If the decision is not signed, yield only its meaning, under another label than the meaning of a signature.
+    For a decision that is not signed, yield only the decision's meaning (approval or rejection).
     """
     signature = decision.get("Signature")
     if signature is None:

@@ -252,8 +252,8 @@ class Amendments:
         Args:
             chain: key of the chain that contains the amendment.
             original: content of the amendment.
-            known_decisions: result of an earlier search for decisions about the amendment. If it contains none, the
-                search is repeated, but the content of records is read only after ``known_decisions.seen_to``.
+            known_decisions: result of an earlier search for decisions about the amendment. If that search found none,
+                search again, but read only the content of records after ``known_decisions.seen_to``.
 
         Raises:
             WorkspaceError: CONFLICT ``AMENDMENT_NOT_PENDING`` if it is not pending; CONFLICT ``RECORD_DAMAGED`` if the
@@ -336,7 +336,10 @@ def is_undamaged_decision(record: ChainRecord) -> bool:
 
 
 def is_amendment_record(record: ChainRecord) -> bool:
-    """Return whether a record in a chain of amendments is an amendment, by its filter fields; others are decisions."""
+    """Return whether a record in a chain of amendments is an amendment; the other records are decisions.
+
+    Only the filter fields (copies of the content for queries) are read.
+    """
     return "AmendmentID" not in record.projection
 
 

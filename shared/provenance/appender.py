@@ -51,7 +51,7 @@ class AppendResult(NamedTuple):
 
 
 class BatchKey(NamedTuple):
-    """Key that at most one append of a batch may have: its kind (``append`` or ``exclusive``) and its text."""
+    """Key that at most one append of a batch may have; its kind is ``append`` (the text is an id) or ``exclusive``."""
 
     kind: str
     text: str
@@ -235,7 +235,7 @@ class Appender:
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if the caller must try again.
 
-        If the store is unavailable, try again only if an earlier attempt has possibly stored records; else raise the
+        If the store is unavailable, return False if an earlier attempt has possibly stored records; otherwise raise the
         error.
         """
         try:

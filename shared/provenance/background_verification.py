@@ -38,8 +38,9 @@ class BackgroundVerification:
         overview: store of the chains' summaries and of the results of their last verifications.
         verifier: verifies single chains.
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
-        on_broken: called for each broken chain, with the chain's key, the verdict's ``broken_at`` and the reason. The
-            result is stored after the call; if the process ends before that, the chain is verified and reported again.
+        on_broken: called for each broken chain, with the chain's key, the location of the fault (``broken_at``) and the
+            reason. The result is stored after the call; if the process ends before that, the chain is verified and
+            reported again.
             It is also called once in a period for each chain that another verification has found broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
@@ -180,6 +181,7 @@ class BackgroundVerification:
         return True
 
     async def _finish_verification(self, run: VerificationRun, period_start: str) -> None:
+        """Complete a verification: report the chain if it is broken, store the result, and repair subtree roots."""
         verdict = await self._verifier.finish(run)
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
         if not verdict.chain_valid:

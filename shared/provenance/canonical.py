@@ -32,7 +32,7 @@ type Location = tuple[int | str, ...]
 
 
 class CanonicalFormFault(NamedTuple):
-    """Place of a nested value without canonical form, and the rule that it breaks."""
+    """Location of a nested JSON value that has no canonical form, and the rule that the value breaks."""
 
     location: Location
     rule: str

@@ -66,7 +66,7 @@ class ChainTrees:
     async def save_tiles(self, chain: ChainKey, tree: CompactRange) -> None:
         """Store the new tiles (lists of subtree roots) of a chain's tree; existing tiles are not stored again.
 
-        No tile is stored if the subtree roots do not belong to the tree, because a stored hash is damaged.
+        No tile is stored if the stored hashes of the records do not give this tree, because a hash is damaged.
 
         Args:
             chain: chain of the tree.
@@ -84,7 +84,7 @@ class ChainTrees:
             await self._save_tile(chain, tile, complete)
 
     async def _has_subtree_roots(self, chain: ChainKey, expected_nodes: list[bytes], subtree_count: int) -> bool:
-        """Return whether the first subtrees of a chain have the expected nodes; False if a stored hash is damaged."""
+        """Return whether a chain's first ``subtree_count`` subtrees give these nodes; False if a hash is damaged."""
         try:
             return (await self.build_tree(chain, 0, subtree_count * SUBTREE_LEAVES)).nodes == expected_nodes
         except WorkspaceError as error:

@@ -64,9 +64,10 @@ class EventFastPath:
     hashes: list[str]
 
     def verify_simple_events_until_other_row(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
-        """Verify rows while they are valid simple events.
+        """Verify rows (records) while they are valid simple events.
 
-        Return the first row that is not a valid simple event, or None after the last row.
+        A simple event is in ASCII, and orjson and RFC 8785 write its numbers equally. Return the first row that is not
+        a valid simple event, or None after the last row.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
@@ -105,7 +106,9 @@ class EventFastPath:
 
 
 def _is_simple_event(value: dict[str, Any]) -> bool:
-    """Return whether a record has the content of a simple event; its links and filter fields are not checked.
+    """Return whether a record's content is an event whose numbers orjson and RFC 8785 write equally.
+
+    The links, the filter fields and the characters (ASCII) of the record are not checked.
 
     Most events have one or two states (BeforeState, AfterState) of numbers and text. They are checked without a
     function call.
@@ -321,7 +324,7 @@ class ChainVerification:
 
 
 def describe_wrong_record_id(stated_record_id: object, expected_record_id: str) -> str:
-    """Describe the fault of a record that states another RecordID than that of the place where it is stored."""
+    """Describe the fault of a record whose content states another RecordID than its position in the chain has."""
     return f"{stated_record_id} is stored in the place of {expected_record_id}"
 
 
@@ -375,7 +378,8 @@ def _parse_filter_fields(json_array: bytes) -> dict[str, str]:
 def _encode_filter_fields(fields: Mapping[str, str]) -> bytes:
     """Encode filter fields as the JSON array of a row; return no bytes if a field has a value that JSON cannot contain.
 
-    A row without an array is invalid, because :func:`_parse_filter_fields` returns values that no content equals.
+    Verification rejects a row without these bytes: :func:`_parse_filter_fields` then returns values that differ from
+    the content of every record.
     """
     try:
         return orjson.dumps(tuple(map(fields.get, PROJECTED)))

@@ -34,7 +34,10 @@ async def find_future_time_fault(
 
 
 async def find_head_fault(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
-    """Return a fault if the head item states another scope, or another time than that of the last record; else None."""
+    """Return a fault if a chain's head item states another scope than the chain, or another time than its last record.
+
+    A head item states number, hash and time of a chain's last record. Return None if there is no fault.
+    """
     if not tip.sequence:
         return None
     last = format_record_id(tip.sequence)
@@ -49,7 +52,8 @@ async def find_head_fault(store: ChainStore, chain: ChainKey, tip: Tip, runtime:
 async def find_orphan_fault(store: ChainStore, chain: ChainKey, genesis_hash: str, tip: Tip) -> ChainFault | None:
     """Return a fault if the store contains orphans that possibly belong to this chain; else None.
 
-    Orphans are records that no head item includes.
+    An orphan is a stored record that the head item of its chain does not include, for example because the head item
+    was deleted.
     """
     orphans = await store.list_orphan_records(chain, genesis_hash) if isinstance(store, OrphanRecords) else ()
     for record in orphans:

@@ -104,6 +104,7 @@ class InclusionProofs:
             )
 
     async def _compute_root_of_leaves(self, first_leaf: int, end_leaf: int) -> bytes:
+        """Return the root of a range of leaves: in the loaded subtree, or else from the tree of the whole chain."""
         start = self._subtree * SUBTREE_LEAVES
         if start <= first_leaf and end_leaf <= start + SUBTREE_LEAVES:
             return self._compute_root_in_subtree(first_leaf, end_leaf)
@@ -113,6 +114,7 @@ class InclusionProofs:
         return self._outside[first_leaf, end_leaf]
 
     def _compute_root_in_subtree(self, first_leaf: int, end_leaf: int) -> bytes:
+        """Return the root of a range of leaves in the loaded subtree; computed roots are cached."""
         root = self._inside.get((first_leaf, end_leaf))
         if root is None:
             middle = first_leaf + (1 << (end_leaf - first_leaf - 1).bit_length() - 1)

@@ -86,7 +86,7 @@ class Proofs:
         return await self.build_inclusion_proof(chain, sequence, tree_size)
 
     async def prove_consistency(self, chain: ChainKey, old_tree_size: int, tree_size: int) -> MerkleConsistencyProof:
-        """Prove that the tree of a chain's first ``tree_size`` records begins with its tree of ``old_tree_size``.
+        """Prove that a chain's tree of ``tree_size`` records begins with its tree of ``old_tree_size`` records.
 
         Raises:
             WorkspaceError: INVALID if ``tree_size`` is not between 1 and the chain's length, or ``old_tree_size`` not

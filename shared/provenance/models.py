@@ -88,6 +88,7 @@ class EventBody(Body):
 
 
 def _require_scope_in_schema(schema: dict[str, Any]) -> None:
+    """Add ``ScopeKey`` to the required properties of a request body's JSON schema."""
     schema["required"] = ["ScopeKey", *schema["required"]]
 
 

@@ -183,6 +183,7 @@ class Amendments:
         known = await find_decisions(self._store, decision.chain, [decision.amendment], runtime=self._runtime)
 
         async def check() -> None:
+            """Check that the amendment is still pending, and that its author takes no part in the decision."""
             await self._require_pending_amendment(decision.chain, original, known)
             if str(original["AmendedBy"]).casefold() in decision.participant_ids:
                 detail = "Authors cannot approve or reject their own amendments, even with API keys that they created."

@@ -122,13 +122,13 @@ class HistoryArchive:
         Return None if there are too many hours to keep all blobs in memory; :meth:`store_messages` then builds them.
         """
 
-        def build() -> list[UnstoredBlob] | None:
+        def build_blobs() -> list[UnstoredBlob] | None:
             hours = list(islice(_split_messages_by_hour(messages), _MAX_BUILT_HOURS + 1))
             if len(hours) > _MAX_BUILT_HOURS:
                 return None
             return [_build_blob(source, hour, rows) for hour, rows in hours]
 
-        return await self._runtime.run_in_thread(build)
+        return await self._runtime.run_in_thread(build_blobs)
 
     async def store_messages(
         self, source: ImportSource, messages: pa.Table, blobs: Sequence[UnstoredBlob] | None = None

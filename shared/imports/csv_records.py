@@ -122,18 +122,18 @@ class CsvRecords:
 
         Return None if the text ends before the record.
         """
-        rest = self._rests_by_line[line_index + 1]
+        remainder = self._remainders_by_line[line_index + 1]
         # The first record is never left out, so that each step of a file has one.
-        if rest is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_ROW_BYTES:
+        if remainder is _AFTER_TEXT and self._end and len(self._text) - self._end < MAX_ROW_BYTES:
             return None
-        if rest.fault or rest.end - self._end > MAX_ROW_BYTES:
-            return first_line._replace(fault=rest.fault or _TOO_LONG)
-        cells = self._count_delimiters(self._lines[line_index]) + rest.delimiters + 1
+        if remainder.fault or remainder.end - self._end > MAX_ROW_BYTES:
+            return first_line._replace(fault=remainder.fault or _TOO_LONG)
+        cells = self._count_delimiters(self._lines[line_index]) + remainder.delimiters + 1
         if self._width not in (None, cells):
             fault = "The row has a quote that is not closed in its line. With the next lines, it has "
             return first_line._replace(fault=f"{fault}{cells} cells; the header has {self._width}.")
-        is_ambiguous = self._is_each_line_a_row(line_index, rest.next_line, quote_offset)
-        return _Span(rest.next_line, rest.end, _AMBIGUOUS if is_ambiguous else "")
+        is_ambiguous = self._is_each_line_a_row(line_index, remainder.next_line, quote_offset)
+        return _Span(remainder.next_line, remainder.end, _AMBIGUOUS if is_ambiguous else "")
 
     def _is_each_line_a_row(self, line_index: int, next_line_index: int, quote_offset: int) -> bool:
         """Return whether each line of a record would be a row by itself if its open quote were an ordinary character.
@@ -158,39 +158,41 @@ class CsvRecords:
         return not raw or (cells is not None and is_row(cells))
 
     @cached_property
-    def _rests_by_line(self) -> "list[_Rest]":
+    def _remainders_by_line(self) -> "list[_Remainder]":
         """Remainder of a record from the start of each line, by index of the line, if a quoted cell is open there.
 
         Each line is examined once, from the last to the first. Otherwise the time would be quadratic for a text in
         which each line is the possible start of a record over many lines.
         """
-        rest = _NOT_CLOSED if self._is_last else _AFTER_TEXT
-        rests = [rest] * (len(self._lines) + 1)
+        remainder = _NOT_CLOSED if self._is_last else _AFTER_TEXT
+        remainders = [remainder] * (len(self._lines) + 1)
         end = sum(map(len, self._lines)) + len(self._lines)
         for index in range(len(self._lines) - 1, -1, -1):
             line = self._lines[index]
             if b'"' in line:
-                rest = self._compute_rest_from_line(rest, line, _Rest(index + 1, end, 0))
-            rests[index] = rest
+                remainder = self._compute_remainder_from_line(remainder, line, _Remainder(index + 1, end, 0))
+            remainders[index] = remainder
             end -= len(line) + 1
-        return rests
+        return remainders
 
-    def _compute_rest_from_line(self, following_rest: "_Rest", line: bytes, rest_if_closed: "_Rest") -> "_Rest":
+    def _compute_remainder_from_line(
+        self, following_remainder: "_Remainder", line: bytes, remainder_if_closed: "_Remainder"
+    ) -> "_Remainder":
         """Return the remainder of a record from the start of a line that begins inside a quoted cell.
 
         Args:
-            following_rest: remainder from the start of the next line, used if the cell is still open there.
+            following_remainder: remainder from the start of the next line, used if the cell is still open there.
             line: text of the line.
-            rest_if_closed: remainder if the record ends in this line, without the number of its delimiters.
+            remainder_if_closed: remainder if the record ends in this line, without the number of its delimiters.
         """
         line = b'"' + line
         match = self._match_last_cell(line)
         if match is None:
             return _CLOSED_BEFORE_TEXT
-        rest = rest_if_closed if match["open"] is None else following_rest
-        if rest.fault:
-            return rest
-        return rest._replace(delimiters=rest.delimiters + self._count_delimiters(line))
+        remainder = remainder_if_closed if match["open"] is None else following_remainder
+        if remainder.fault:
+            return remainder
+        return remainder._replace(delimiters=remainder.delimiters + self._count_delimiters(line))
 
     def _count_delimiters(self, line: bytes) -> int:
         return remove_quoted_cells(line, self._delimiter).count(self._delimiter.encode())
@@ -232,7 +234,7 @@ class _Span(NamedTuple):
     fault: str
 
 
-class _Rest(NamedTuple):
+class _Remainder(NamedTuple):
     """Remainder of a record, from the start of a line that begins inside a quoted cell to the end of the record.
 
     Attributes:
@@ -248,10 +250,10 @@ class _Rest(NamedTuple):
     fault: str = ""
 
 
-_AFTER_TEXT: Final = _Rest(0, 0, 0, _TOO_LONG)
+_AFTER_TEXT: Final = _Remainder(0, 0, 0, _TOO_LONG)
 """Remainder of a record that continues after the text; the record is too long if it cannot be left out."""
-_NOT_CLOSED: Final = _Rest(0, 0, 0, "The row has a quote that is not closed.")
-_CLOSED_BEFORE_TEXT: Final = _Rest(
+_NOT_CLOSED: Final = _Remainder(0, 0, 0, "The row has a quote that is not closed.")
+_CLOSED_BEFORE_TEXT: Final = _Remainder(
     0,
     0,
     0,

@@ -122,9 +122,7 @@ class ParquetReader:
         After its first part, a step continues only up to ``max_rows`` rows and ``STEP_BYTES``.
         """
         is_next = self._next is not None and self._next[0] == skipped_rows
-        parts = (
-            self._next[1] if self._next is not None and is_next else self._iterate_row_ranges(skipped_rows, max_rows)
-        )
+        parts = self._next[1] if self._next is not None and is_next else self._iterate_parts(skipped_rows, max_rows)
         self._next = None
         rows = total = 0
         for part in parts:
@@ -136,7 +134,7 @@ class ParquetReader:
             yield part
         self._next = (skipped_rows + rows, parts)
 
-    def _iterate_row_ranges(self, skipped_rows: int, max_batch_rows: int) -> Iterator[_Part]:
+    def _iterate_parts(self, skipped_rows: int, max_batch_rows: int) -> Iterator[_Part]:
         for batch in self._iterate_batches(skipped_rows, max_batch_rows):
             yield from _split_batch_into_parts(batch)
 

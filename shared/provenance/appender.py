@@ -214,7 +214,7 @@ class Appender:
         deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
-            while batch and not await self._try_to_store_batch(batch):
+            while batch and not await self._try_to_store_batch_and_handle_outage(batch):
                 if self._runtime.monotonic() > deadline:
                     _fail_all(
                         batch,
@@ -232,21 +232,21 @@ class Appender:
     def _compute_backoff_seconds(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
-    async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
+    async def _try_to_store_batch_and_handle_outage(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if the caller must try again.
 
         If the store is unavailable, return False if an earlier attempt has possibly stored records; otherwise raise the
         error.
         """
         try:
-            return await self._try_to_store_batch_once(batch)
+            return await self._try_to_store_batch(batch)
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
                 raise
             self._tips.pop(self.chain, None)
             return False
 
-    async def _try_to_store_batch_once(self, batch: list[PendingAppend]) -> bool:
+    async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if another process has appended a record or the outcome is unknown.
 
         Appends that are already stored, rejected or abandoned are removed from the batch.

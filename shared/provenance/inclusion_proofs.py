@@ -98,7 +98,7 @@ class InclusionProofs:
         """
         last = first_leaf + SUBTREE_LEAVES
         tree = await self._trees.build_tree(self._chain, first_leaf, last)
-        if tree.compute_root() != self._compute_root_in_subtree(first_leaf, last):
+        if tree.compute_root() != self._compute_root_in_loaded_subtree(first_leaf, last):
             raise build_checkpoint_refused_error(
                 "The chain is broken: its stored hashes differ from their subtree root."
             )
@@ -107,19 +107,20 @@ class InclusionProofs:
         """Return the root of a range of leaves: in the loaded subtree, or else from the tree of the whole chain."""
         start = self._subtree * SUBTREE_LEAVES
         if start <= first_leaf and end_leaf <= start + SUBTREE_LEAVES:
-            return self._compute_root_in_subtree(first_leaf, end_leaf)
+            return self._compute_root_in_loaded_subtree(first_leaf, end_leaf)
         if (first_leaf, end_leaf) not in self._outside:
             tree = await self._trees.build_tree(self._chain, first_leaf, end_leaf)
             self._outside[first_leaf, end_leaf] = tree.compute_root()
         return self._outside[first_leaf, end_leaf]
 
-    def _compute_root_in_subtree(self, first_leaf: int, end_leaf: int) -> bytes:
+    def _compute_root_in_loaded_subtree(self, first_leaf: int, end_leaf: int) -> bytes:
         """Return the root of a range of leaves in the loaded subtree; computed roots are cached."""
         root = self._inside.get((first_leaf, end_leaf))
         if root is None:
             middle = first_leaf + (1 << (end_leaf - first_leaf - 1).bit_length() - 1)
             root = hash_node(
-                self._compute_root_in_subtree(first_leaf, middle), self._compute_root_in_subtree(middle, end_leaf)
+                self._compute_root_in_loaded_subtree(first_leaf, middle),
+                self._compute_root_in_loaded_subtree(middle, end_leaf),
             )
             self._inside[first_leaf, end_leaf] = root
         return root

@@ -93,7 +93,7 @@ _LOGGER = get_logger("live")
 
 
 @dataclass(slots=True)
-class Counters:
+class PublishingCounters:
     """Numbers of impulses (telemetry messages) by outcome of publishing, since the process started.
 
     Attributes:
@@ -137,7 +137,7 @@ class LivePublisher:
         self._limit = asyncio.Semaphore(CONCURRENT_CONNECTIONS)
         self._done: dict[str, set[int]] = {}
         self._repeats = RecentImpulses(runtime=runtime)
-        self.counters = Counters()
+        self.counters = PublishingCounters()
         self._runtime = runtime
 
     async def publish_events(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:

@@ -130,7 +130,7 @@ class StreamAdmission:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class StreamLink:
     """WebSocket URL that opens a live stream without another credential until it expires."""
 
     url: str
@@ -217,7 +217,7 @@ class LiveStream:
 
     async def create_stream_link(
         self, principal: Principal, filters: StreamFilters, query_parameters: Mapping[str, str]
-    ) -> Link:
+    ) -> StreamLink:
         """Create a link that opens the caller's stream; the link expires with the token, but after at most an hour.
 
         Args:
@@ -237,7 +237,7 @@ class LiveStream:
         )
         expires_at = min(current + timedelta(minutes=minutes), listener.expires_at)
         url = await self._service.create_stream_url(listener.user_id, current + timedelta(minutes=minutes))
-        return Link(f"{url}&{urlencode(query_parameters)}" if query_parameters else url, expires_at)
+        return StreamLink(f"{url}&{urlencode(query_parameters)}" if query_parameters else url, expires_at)
 
     async def close_and_count_unauthorised_streams(self) -> int:
         """Close streams whose token expired or was revoked, or whose member lost the right to listen.

@@ -67,7 +67,7 @@ def is_collector_selected(signal: Signal, environment: Mapping[str, str]) -> boo
     default endpoint the standard defines. The result is False if the exporter is ``none``, or if the exporter or its
     protocol is not supported.
     """
-    return _is_signal_requested(signal, environment) and not list(
+    return _is_export_requested(signal, environment) and not list(
         _iterate_unsupported_value_messages(signal, environment)
     )
 
@@ -111,7 +111,7 @@ def _is_signal_sent_to_collector(signal: Signal) -> bool:
     return is_collector_selected(signal, os.environ)
 
 
-def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
+def _is_export_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
     """Return whether the environment selects an exporter or an endpoint for a signal, even an unsupported one."""
     exporter = _read_exporter_name(signal, environment)
     if is_sdk_disabled(environment) or exporter == _NONE:
@@ -121,7 +121,7 @@ def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool
 
 
 def _iterate_unsupported_value_messages(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
-    if not _is_signal_requested(signal, environment):
+    if not _is_export_requested(signal, environment):
         return
     exporter = _read_exporter_name(signal, environment)
     if exporter not in _EXPORTERS:

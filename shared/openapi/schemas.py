@@ -83,7 +83,7 @@ class SchemaRegistry:
             max_body_bytes: maximum size of the body in bytes, which limits its strings and arrays; 0 if unlimited.
             closed_body: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
-        schema_copy = _build_schema_copy(python_type, mode)
+        schema_copy = _copy_cached_schema(python_type, mode)
         if max_body_bytes:
             schema_copy = add_length_limits(schema_copy, max_body_bytes)
         if closed_body is not None:
@@ -98,7 +98,7 @@ class SchemaRegistry:
 
     def register_query_parameters(self, model: type[BaseModel]) -> list[Schema]:
         """Return the query parameters that a model declares, and register the enumerations that they refer to."""
-        schema = _build_schema_copy(model, "validation")
+        schema = _copy_cached_schema(model, "validation")
         for name, definition in schema.get("$defs", {}).items():
             self._add_schema_and_enums(name, definition)
         return _to_query_parameters(schema, {})
@@ -159,7 +159,7 @@ def build_schema_with_definitions(python_type: Any, mode: Mode) -> Schema:
 
 def list_query_parameters(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model declares; the schemas of nested types are written inline."""
-    schema = _build_schema_copy(model, "validation")
+    schema = _copy_cached_schema(model, "validation")
     parameters = _to_query_parameters(schema, schema.get("$defs", {}))
     for parameter in parameters:
         parameter["schema"].pop("title", None)
@@ -202,7 +202,7 @@ def _inline_reference(schema: Schema, definitions: Mapping[str, Schema]) -> Sche
     return {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def _build_schema_copy(python_type: Any, mode: Mode) -> Schema:
+def _copy_cached_schema(python_type: Any, mode: Mode) -> Schema:
     return copy.deepcopy(_build_cached_schema(python_type, mode, _TEMPLATE))
 
 
@@ -214,18 +214,18 @@ def _to_pascal_case(name: str) -> str:
 def _build_cached_schema(python_type: Any, mode: Mode, template: str) -> Schema:
     # Documents and tool lists are built for each caller from the same types.
     schema_copy: Schema = TypeAdapter(python_type).json_schema(by_alias=True, ref_template=template, mode=mode)
-    _add_integer_formats(schema_copy)
+    _add_integer_formats_and_remove_null_defaults(schema_copy)
     return schema_copy
 
 
-def _add_integer_formats(schema: Any) -> None:
+def _add_integer_formats_and_remove_null_defaults(schema: Any) -> None:
     """Add a format to each integer without one, and remove defaults that are null.
 
     Generators of typed clients need the format. A default that is null contains no information.
     """
     if isinstance(schema, list):
         for each in schema:
-            _add_integer_formats(each)
+            _add_integer_formats_and_remove_null_defaults(each)
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "integer":
@@ -234,7 +234,7 @@ def _add_integer_formats(schema: Any) -> None:
         del schema["default"]
     for key, each in schema.items():
         if key not in _VALUES:
-            _add_integer_formats(each)
+            _add_integer_formats_and_remove_null_defaults(each)
 
 
 def _forbid_unknown_properties(schema: Any) -> Any:

@@ -144,7 +144,7 @@ def _measure_value_bytes(array: pa.Array) -> pa.Array:
 
 
 def _find_byte_measuring_function(kind: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
-    """Return the function that measures values of a type; None if each value counts 1."""
+    """Return the function that measures the bytes of values of an Arrow type; None if each value counts as 1 byte."""
     return next((measure for is_kind, measure in _MEASURES if is_kind(kind)), None)
 
 
@@ -192,6 +192,7 @@ def _is_text_type(kind: pa.DataType) -> bool:
 
 
 def _is_view_type(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is ``string_view`` or ``binary_view``."""
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 

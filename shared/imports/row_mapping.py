@@ -150,7 +150,7 @@ class RowMapper:
 
     @cached_property
     def device_check(self) -> Callable[[str], bool] | None:
-        """Function that returns whether a row may have a device id; None if all device ids are allowed.
+        """Function that returns whether a given device id is allowed; None if all device ids are allowed.
 
         The first use compiles the device patterns of the connection. Use it in a worker thread, because this can take
         seconds.

@@ -182,7 +182,7 @@ def create_rejected_rows_file(path: Path) -> None:
 def append_rejected_rows(part_path: Path, target_path: Path) -> None:
     """Append a file with the CSV lines of a step to the file of rejected rows.
 
-    The lines are copied from file to file, because those of all steps can have more bytes than the memory.
+    The lines are copied from file to file, because the rejected rows of all steps can be larger than the memory.
     """
     with part_path.open("rb") as lines, target_path.open("ab") as file:
         shutil.copyfileobj(lines, file)

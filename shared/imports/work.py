@@ -374,7 +374,7 @@ class ImportRunner:
     async def _prepare_step(
         self, job: Job, reader: StepReader, position: int, first_row_number: int, archived: asyncio.Event | None
     ) -> PreparedStep | None:
-        """Read a step, drop the messages that are already stored, and build the archive blobs of the others.
+        """Read a step, drop the messages that are already stored, and build archive blobs of the new messages.
 
         Before the comparison with the stored messages, wait for ``archived``: the archive then has the messages of the
         previous step. Return None at the end of the file.

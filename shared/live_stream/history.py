@@ -139,9 +139,9 @@ class History:
     ) -> _QueriedPage:
         """Return a page of at most ``page_rows`` messages, with the number of rows to request for the next page.
 
-        The page is shorter if the engine rejects a larger result, or if the messages have ``MAX_PAGE_BYTES`` before.
-        The next page has the same limit of rows as this page, after it was shortened. If this page is full and has less
-        than half of ``MAX_PAGE_BYTES``, the limit is doubled.
+        The page is shorter if the engine rejects a larger result, or if its messages reach ``MAX_PAGE_BYTES``. The next
+        page gets the limit of rows that this page had in the end; if this page is full and has less than half of
+        ``MAX_PAGE_BYTES``, the limit is doubled.
         """
         while True:
             query = _build_history_query(connection_lookups, since, until, skipped_rows, page_rows)

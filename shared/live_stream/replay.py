@@ -105,7 +105,7 @@ _LOGGER = get_logger("live")
 
 
 class ReplayError(Exception):
-    """Replay that must end early; the text is the reason for its listener."""
+    """Raised if a replay must end early; the message is the reason that the listener receives."""
 
 
 def create_replay_scheduler() -> FairScheduler:

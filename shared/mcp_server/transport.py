@@ -184,6 +184,7 @@ class _ReplyCollector:
         self._body = bytearray()
 
     async def send(self, message: Any) -> None:
+        """Collect one message of the reply; the transport calls this method as the ASGI function ``send``."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}

@@ -116,9 +116,9 @@ class _Refusals:
 class RefusalRecorder:
     """Counts the requests of OAuth clients that this instance refused.
 
-    All instances together append one audit event per client and hour. It contains the number of the client's requests
-    that one instance refused since the previous event of that instance. The other instances add their counts to a later
-    event, when they refuse a request of the client again; counts of an instance that stops before are lost.
+    All instances together append one audit event per client and hour. The event contains only the counts of the
+    instance that appends it, since its previous event. Each other instance appends its counts in a later hour, when it
+    refuses a request of the client again. If an instance stops before that, its counts are lost.
 
     Args:
         audit: records the audit events.
@@ -173,7 +173,7 @@ class RefusalRecorder:
     async def _append_event_and_return_recorded_counts(
         self, client_id: str, hour: str, error_counts: Counter[str]
     ) -> Counter[str]:
-        """Append the event of an hour unless it is stored; return the counts of this instance that it contains."""
+        """Append the event of an hour unless it is stored; return the counts of this instance in the stored event."""
         record = await self._audit.record_event_if_audited(
             ServiceUser.OAUTH,
             "OAuthClient.Refused",

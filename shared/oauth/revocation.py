@@ -53,5 +53,6 @@ class TokenRevocation:
         await self._issuer.revoke_own_token(owner)
 
     async def _is_credential_issued_by_key(self, owner: Principal, key: Principal) -> bool:
+        """Return whether the token with which ``owner`` was authenticated was issued for the API key of ``key``."""
         issued = await self._store.find_token(owner.credential_id)
         return issued is not None and issued.parent == key.credential_id

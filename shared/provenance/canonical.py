@@ -124,8 +124,8 @@ def try_canonicalise_record(json_text: bytes) -> bytes | None:
     """Convert the JSON text of a record to its canonical bytes (RFC 8785), from which its ``Hash`` is computed.
 
     Return None if the text is not a JSON object in UTF-8, or if the object is empty, has a property ``Hash`` or a
-    duplicate name, or has no canonical form. It has none if it contains a number that is not exactly a double, a lone
-    surrogate, or too many levels.
+    duplicate name, or has no canonical form. An object with a number that is not exactly a double, with a lone
+    surrogate, or with too many levels has no canonical form.
     """
     try:
         value = json.loads(

@@ -27,7 +27,8 @@ class StoredCheckpoint:
     def build_unreadable(cls, name: str) -> "StoredCheckpoint":
         """Build a checkpoint whose name is listed, but which cannot be read; no key verifies its empty note.
 
-        Without this checkpoint, the chain would count as one without checkpoints, and a rewritten chain as valid.
+        If this checkpoint were omitted, its chain would seem to have no checkpoints, and verification would accept a
+        rewritten chain.
         """
         return cls(name, b"", "")
 

@@ -169,8 +169,8 @@ class Checkpoints:
     async def _find_chain_of_prefix(self, target: Target, prefix: str) -> ChainKey | None:
         """Return the chain whose checkpoints have a name prefix; the chain is read from the newest of them.
 
-        Notes that name a chain with another prefix are ignored. Return None if there is no checkpoint with the prefix,
-        or if the newest :data:`MAX_FOREIGN_NOTES` notes are all ignored.
+        A checkpoint whose note names a chain with another prefix is ignored. Return None if there is no checkpoint with
+        the prefix, or if the newest :data:`MAX_FOREIGN_NOTES` checkpoints are all ignored.
         """
         newest = stored = await self._notes.find_newest(prefix)
         for _ in range(MAX_FOREIGN_NOTES):
@@ -188,7 +188,10 @@ class Checkpoints:
         return None
 
     async def _parse_chain_from_note(self, target: Target, note: bytes) -> ChainKey | None:
-        """Return the chain whose origin is the first line of a note; None for a note of another workspace or target."""
+        """Return the chain that the first line (origin) of a checkpoint's signed note names.
+
+        Return None if the note belongs to another workspace or target.
+        """
         origin, _, _ = note.decode("utf-8", "replace").partition("\n")
         chain_origin = build_checkpoint_origin(await self._workspace(), target)
         if origin != chain_origin and not origin.startswith(f"{chain_origin}/"):
@@ -364,7 +367,7 @@ class Checkpoints:
     async def _save_checkpoint_sizes(self, chains: Sequence[ChainKey]) -> None:
         """Store the sizes of new checkpoints (numbers of covered records) in the summaries of their chains.
 
-        A size that could not be stored is stored next time, after those of the other chains.
+        A size that could not be stored is stored next time, after the sizes of the other chains.
         """
         for chain in chains:
             size = self._unsaved.get(chain)

@@ -76,7 +76,7 @@ class RootSignature:
         )
 
     def encode_growth_receipt(self, old_tree_size: int, tree_size: int, consistency_path: Sequence[bytes]) -> bytes:
-        """Encode a receipt of consistency (RFC 9942 section 5.3); this signature must be that of the larger tree.
+        """Encode a receipt of consistency (RFC 9942 section 5.3); this signature must sign the larger tree's root.
 
         Args:
             old_tree_size: number of the smaller tree's leaves.

@@ -278,6 +278,7 @@ def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> Uns
 
 
 def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | pa.ChunkedArray]:
+    """Build the columns of an archive blob from imported messages."""
     count = messages.num_rows
     constants = {
         "connection": source.connection,

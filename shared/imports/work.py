@@ -322,7 +322,7 @@ class ImportRunner:
         return not is_full and self._runtime.monotonic() <= deadline
 
     async def _reload_unfinished_job(self, job: Job) -> Job:
-        """Return the stored job.
+        """Read the job of an import from the store again, and return it.
 
         Raises:
             JobEndedError: the job has ended.

@@ -35,9 +35,9 @@ class GrantEnder:
         credentials: cached credentials of this process.
         directory: source of the team's members.
         audit: records the audit events.
-        find_client_creation_time: returns the time at which the workspace document declared the OAuth client with an
-            id, None if it is not declared; a client that was removed and declared again has the time of the second
-            declaration.
+        find_client_creation_time: returns the time at which the OAuth client with a given id was declared in the
+            workspace document; None if it is not declared. If the client was removed and declared again, this is the
+            time of the second declaration.
         runtime: clock.
     """
 

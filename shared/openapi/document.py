@@ -187,8 +187,8 @@ def _build_components_section(schemas: SchemaRegistry) -> dict[str, Any]:
 class PathItems:
     """Path Items (operations by URL path) of a document; only the converted form of each Path Item is stored.
 
-    Otherwise, the document of a workspace with thousands of queries would consist of a million objects. Their garbage
-    collection would block the event loop, although the document is built in another thread.
+    If the Path Items themselves were stored, the document of a workspace with thousands of queries would consist of a
+    million objects. Their garbage collection would block the event loop, although another thread builds the document.
 
     Args:
         convert_path_item: converts a Path Item to the form that the document contains, such as JSON text.

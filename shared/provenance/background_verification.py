@@ -40,8 +40,8 @@ class BackgroundVerification:
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
         on_broken: called for each broken chain, with the chain's key, the location of the fault (``broken_at``) and the
             reason. The result is stored after the call; if the process ends before that, the chain is verified and
-            reported again.
-            It is also called once in a period for each chain that another verification has found broken.
+            reported again. It is also called once in a period for each chain that another verification has found
+            broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """

@@ -79,8 +79,7 @@ class LeafRange(NamedTuple):
 def list_inclusion_proof_ranges(leaf_index: int, tree_size: int) -> list[LeafRange]:
     """Return the ranges of leaves for a leaf's audit path; each hash of the path is the root of one range.
 
-    The ranges are in the order of the path,
-    which is PATH(index, D[size]) in RFC 6962.
+    The ranges are in the order of the path, which is PATH(index, D[size]) in RFC 6962.
 
     Args:
         leaf_index: index of the leaf, from 0 to ``tree_size`` - 1.
@@ -102,8 +101,7 @@ def list_inclusion_proof_ranges(leaf_index: int, tree_size: int) -> list[LeafRan
 def list_consistency_proof_ranges(old_tree_size: int, tree_size: int) -> list[LeafRange]:
     """Return the ranges of leaves for a consistency proof; each hash of the proof is the root of one range.
 
-    The ranges are in the order of the proof,
-    which is PROOF(old, D[size]) in RFC 6962.
+    The ranges are in the order of the proof, which is PROOF(old, D[size]) in RFC 6962.
 
     Args:
         old_tree_size: number of the earlier tree's leaves, 1 to ``tree_size``.

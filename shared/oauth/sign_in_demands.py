@@ -136,7 +136,7 @@ def _is_sign_in_within_age(sign_in: SignIn, max_age: timedelta, at: datetime) ->
 
 
 def _is_sign_in_after_request(sign_in: SignIn, requested_at: datetime | None) -> bool:
-    """Return whether a sign-in is later than a request; False if the time of the request is unknown (None)."""
+    """Return whether a sign-in is later than a request; False if one of the two times is unknown."""
     if sign_in.exact_time is None or requested_at is None:
         return False
     # Entra ID states whole seconds, so a sign-in in the second of the request counts as later.

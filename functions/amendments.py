@@ -20,7 +20,7 @@ from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.provenance.amendment_report import Report, render_amendment_report_html
+from shared.provenance.amendment_report import AmendmentReport, render_amendment_report_html
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_amendment_reason
 from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, Body, RejectionBody, RequiredScopeKey, SentSignature
@@ -43,7 +43,7 @@ _VERIFY_SECONDS: Final = 20.0
 """Maximum time to verify a chain for a report; the report of a longer chain shows the last verification."""
 
 
-async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
+async def build_report_reply(report: AmendmentReport, headers: Mapping[str, str]) -> Reply:
     """Build the reply with an amendment report as an HTML page; add ``headers`` to the headers of the reply."""
     page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
     return Reply(
@@ -264,7 +264,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
         shown = (*answer.records, *decided.by_amendment.values())
         receipts = await services().provenance.receipts.issue_receipts_by_record_id(chain, shown)
     header = await load_report_header(chain, call.principal)
-    return await build_report_reply(Report(chain, entity_id, answer, decided, header, receipts), reply.headers)
+    return await build_report_reply(AmendmentReport(chain, entity_id, answer, decided, header, receipts), reply.headers)
 
 
 @GROUP.endpoint(

@@ -55,7 +55,7 @@ _TRUNCATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AmendmentReport:
     """Content of a printable report of amendments.
 
     Attributes:
@@ -99,14 +99,14 @@ class _ReceiptLinks:
         )
 
 
-def render_amendment_report_html(report: Report) -> bytes:
+def render_amendment_report_html(report: AmendmentReport) -> bytes:
     """Render the report as an HTML page: each amendment with old and new values, author, time, reason and decision."""
     # Each part is encoded separately, because encoding a whole page in one call would block the other threads.
     with pause_garbage_collection(sum(len(record.canonical) for record in report.answer.records)):
         return b"".join(part.encode("utf-8") for part in _iterate_html_parts(report))
 
 
-def _iterate_html_parts(report: Report) -> Iterator[str]:
+def _iterate_html_parts(report: AmendmentReport) -> Iterator[str]:
     amendments = [record for record in report.answer.records if not read_decided_amendment_id(record)]
     title = f"Amendments of {report.entity_id}"
     count = "1 amendment" if len(amendments) == 1 else f"{len(amendments)} amendments, in the order of the chain"

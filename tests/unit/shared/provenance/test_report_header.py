@@ -1,6 +1,6 @@
 """Tests of the header of the printable report of amendments."""
 
-from shared.provenance.amendment_report import Report, render_amendment_report_html
+from shared.provenance.amendment_report import AmendmentReport, render_amendment_report_html
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.decisions import FoundDecisions
 from shared.provenance.notes import CheckpointContent
@@ -67,7 +67,7 @@ def test_the_style_sheet_numbers_printed_pages() -> None:
     header = ReportHeader("plant-a", "Plant A", AT, "viewer@t", "Auditor", None)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
     page = render_amendment_report_html(
-        Report(chain, "B-1", AuditQueryResult((), 0, has_more=False), FoundDecisions({}, 0), header)
+        AmendmentReport(chain, "B-1", AuditQueryResult((), 0, has_more=False), FoundDecisions({}, 0), header)
     )
     assert b'content: "Page " counter(page) " of " counter(pages)' in page
     assert b"The entity has no amendments." in page

@@ -22,7 +22,7 @@ type Definition = dict[str, Any]
 
 
 class WorkspaceDefinitions(NamedTuple):
-    """Stored definitions of the workspace and of its settings."""
+    """Stored definitions (JSON objects) of two catalog items: the workspace, and its settings."""
 
     workspace: Definition
     settings: Definition

@@ -67,7 +67,9 @@ def _find_query(definitions: Mapping[str, Mapping[str, Any]], lookup: str) -> Wa
 def iterate_query_use_errors(
     uses: Iterable[QueryUse], *, must_exist: bool = True, is_query_readable: bool = True
 ) -> Iterator[Violation]:
-    """Yield the errors of alert rules of a workspace document that their queries reveal without a query engine.
+    """Yield errors of alert rules: unknown queries, wrong query parameters, and time ranges that a query cannot have.
+
+    These checks need no query engine. The paths of the errors are paths in the workspace document.
 
     Args:
         uses: new and changed uses of queries by alert rules.

@@ -42,6 +42,7 @@ def _parse_rule_duration(text: str) -> timedelta:
 
 
 def _validate_declared_duration(text: str, info: ValidationInfo) -> str:
+    """Check a duration of a workspace document or request; accept a duration from the store unchanged."""
     if info.context == DECLARED:
         durations.parse_duration(text)
     return text

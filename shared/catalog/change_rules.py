@@ -115,8 +115,9 @@ class _ChangeSet:
 def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
-    A reference to an item that the changes remove is a conflict, which another rule reports. Only warm queries can be
-    removed while alert rules use them; a rule that uses its query as before is valid.
+    A reference to an item that the changes remove is no error here, because another rule reports it as a conflict.
+    Warm queries are an exception: they can be removed while alert rules use them. An alert rule that uses its query as
+    the stored rule does is valid, even if the query does not exist any more.
     """
     for kind, key in change_set.added_or_replaced_items:
         definition = change_set.after[kind, key]
@@ -308,10 +309,10 @@ def _format_users(keys_by_kind: Mapping[str, list[str]]) -> str:
 
 
 def _build_user_members(other_users: list[str], alert_rules: list[str]) -> Mapping[str, list[str]]:
-    """Return the properties of an error that name the users of an item.
+    """Return the properties of an error that name the catalog items which use an item.
 
-    ``usedBy`` lists all users, alert rules last. ``alertRules`` repeats the alert rules, because an item of another
-    kind can have the same lookup (id in URLs).
+    ``usedBy`` lists all of these items, alert rules last. ``alertRules`` repeats the alert rules, because an item of
+    another kind can have the same lookup (id in URLs).
     """
     rules = {"alertRules": alert_rules} if alert_rules else {}
     return {"usedBy": [*other_users, *alert_rules], **rules}

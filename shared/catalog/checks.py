@@ -34,14 +34,14 @@ def check_sections(sections: Sections, *, checks_new_items: bool = True) -> Iter
 
     Args:
         sections: valid items of the document, by section.
-        checks_new_items: True to check also :data:`NEW_ITEM_RULES`, as if no item was stored.
+        checks_new_items: True to check also :data:`NEW_ITEM_RULES`; every item is then treated as a new item.
     """
     rules = (*RULES, *NEW_ITEM_RULES) if checks_new_items else RULES
     return chain.from_iterable(rule(sections) for rule in rules)
 
 
 def iterate_warnings(document: WorkspaceDocument, retained_queries: Collection[str] = ()) -> Iterator[Violation]:
-    """Yield warnings about a valid document: those about ids of members, and those about unknown queries of rules.
+    """Yield all warnings about a valid document: about member ids, and about unknown queries of alert rules.
 
     Args:
         document: a valid workspace document.
@@ -79,7 +79,10 @@ def iterate_unknown_query_warnings(
 def _iterate_duplicate_value_errors(
     paths_and_values: Iterable[tuple[DocumentPath, str]], field: str
 ) -> Iterator[Violation]:
-    """Yield a violation for each value that also occurs at an earlier path; ``field`` is the name in the message."""
+    """Yield a violation for each value that also occurs at an earlier path.
+
+    ``field`` is the name of the values in the error messages, such as ``oid``.
+    """
     first: dict[str, DocumentPath] = {}
     for path, value in paths_and_values:
         if value in first:

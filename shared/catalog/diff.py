@@ -86,7 +86,7 @@ class CatalogPlan:
 
     @property
     def retained_query_lookups(self) -> set[str]:
-        """Lookups of the warm queries in `retained`, which the workspace has after the plan."""
+        """Lookups (ids in URLs) of the warm queries in ``retained``, which still exist after the plan is applied."""
         return {item.key for item in self.retained if item.kind == ItemKind.WARM_QUERY}
 
 
@@ -118,7 +118,11 @@ class ApiItemConstraints:
                 self.add_retained_item(item)
 
     def add_retained_item(self, item: CatalogItem) -> None:
-        """Add a stored item that stays unchanged; its name and path stay in use, and so do the items that it uses."""
+        """Add a stored item that stays unchanged.
+
+        Other items cannot take its unique values, such as the API path of a query, and the items that it uses cannot be
+        removed.
+        """
         definition = item.definition
         if item.kind == ItemKind.WARM_QUERY:
             self._names[definition["name"]] = self._lookups[item.key] = item
@@ -137,13 +141,13 @@ class ApiItemConstraints:
             self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
 
     def record_omitted_databases(self, store_lookup: str, definition: Mapping[str, Any]) -> None:
-        """Record that a data store does not get the databases that a workspace document adds, because of a conflict.
+        """Record that a data store stays unchanged because of a conflict, so that it gets no new databases.
 
-        Another data store that has such a database must then keep it.
+        If the workspace document moves a database to this data store, the data store that has the database keeps it.
 
         Args:
-            store_lookup: lookup (id in URLs) of the data store.
-            definition: declared definition of the data store.
+            store_lookup: lookup (id in URLs) of the unchanged data store.
+            definition: definition of the data store in the workspace document.
         """
         added = _get_database_lookups(definition) - self._stored_databases.get(store_lookup, set())
         self._omitted |= dict.fromkeys(added, store_lookup)
@@ -204,7 +208,7 @@ class ApiItemConstraints:
 
 
 def _describe_origin(item: CatalogItem) -> str:
-    """Return the key of an item that stays in the catalog, and why it stays."""
+    """Return a text with the key of an item and why it stays: ``pumps, which was created through the API``."""
     is_created = item.origin is ItemOrigin.API
     return f"{item.key}, which {'was created through the API' if is_created else 'is retained unchanged'}"
 
@@ -352,10 +356,10 @@ def _plan_declared_items(
 def _build_constraints(
     declared_definitions: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> ApiItemConstraints:
-    """Build the constraints on a workspace document's changes that result from items which stay in the catalog.
+    """Find all stored items that stay unchanged, and build the constraints that they put on the document's changes.
 
     Items that the API created stay. An item that stays can prevent the change or removal of another item, which then
-    also stays, so the search repeats until it finds no further item.
+    also stays. The search therefore repeats until it finds no further item.
     """
     constraints = ApiItemConstraints(comparison.stored_items.values(), comparison.existing)
     others = [key for key, item in comparison.stored_items.items() if item.origin is ItemOrigin.DECLARED]
@@ -426,6 +430,10 @@ def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _copy_stored_decision_if_unchanged(declared: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a query's declared definition with the stored approval or rejection if nothing else changes.
+
+    Return the declared definition unchanged if the query is new or declares an approval, or if another field changes.
+    """
     if stored is None or declared["approval"] is not None:
         return declared
     decisions = {name: stored[name] for name in ("approval", "rejection") if name in stored}

@@ -226,7 +226,7 @@ def load_document_with_positions(
         text: text of the document.
         source_name: file name in the error messages.
         text_format: format of the text.
-        checks_new_items: True to check also the rules from which stored items are exempt, as if no item was stored.
+        checks_new_items: True to check also the rules for new items; every item is then treated as a new item.
         defaults: top-level properties. All are added if the document has none of them; otherwise none is added.
 
     Raises:

@@ -185,10 +185,10 @@ class LocatedValues:
         return read
 
     def _find_deepest_existing_node(self, path: DocumentPath, *, at_field_name: bool) -> Node:
-        """Follow a path as far as the document contains it; return the node at which the error is reported.
+        """Return the node at which an error about a path is reported; missing steps at the path's end are ignored.
 
-        This is the value itself if it is a text, number, boolean or null and ``at_field_name`` is False, or if it is a
-        list item. Otherwise it is the name of the field.
+        Errors about a list item are reported at the item. Errors about a field are reported at the field's value if the
+        value is a text, number, boolean or null and ``at_field_name`` is False, else at the field's name.
         """
         node = place = self._root
         for step in path:

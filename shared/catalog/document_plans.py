@@ -1,4 +1,4 @@
-"""Plans of workspace documents that callers send over HTTPS, and rules that apply to such documents only."""
+"""Plans (the changes that applying a workspace document would make), and rules for documents sent over HTTPS."""
 
 import hashlib
 import json

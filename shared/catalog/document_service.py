@@ -80,7 +80,8 @@ class DocumentService:
         """Return the changes that :meth:`apply` would make now.
 
         Raises:
-            DocumentError: a new or changed alert rule does not fit its query; no query engine is needed to see this.
+            DocumentError: a new or changed alert rule names an unknown query, or has parameters or a time range that
+                its query does not accept; what only a query engine can find is not checked.
             WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; the errors of
                 :func:`shared.catalog.change_rules.check_changes`; TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too
                 large for its audit event; UNAVAILABLE or THROTTLED from the account of a container that the document

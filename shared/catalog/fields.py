@@ -33,6 +33,7 @@ disappear because its name violates a newer rule.
 
 
 def _validate_declared_name(text: str, info: ValidationInfo) -> str:
+    """Check a name of a workspace document or request; accept a name from the store unchanged."""
     return require_valid_name(text) if info.context == DECLARED else text
 
 

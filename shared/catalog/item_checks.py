@@ -17,7 +17,7 @@ EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENC
 
 
 def find_connection_errors(connection: Connection) -> list[FieldError]:
-    """Return an error for each contradiction between fields of a connection, such as ``eventHub`` of a simulator."""
+    """Return an error for each contradiction between fields of a connection, such as a simulator with ``eventHub``."""
     return _find_errors_of_single_item(replace(EMPTY, connections=((0, connection),)), 2)
 
 
@@ -61,7 +61,8 @@ def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) 
 def _find_errors_of_single_item(sections: Sections, item_path_length: int) -> list[FieldError]:
     """Return the errors of a workspace document that has only one item, with field paths relative to the item.
 
-    The search ends after one error more than an error reply lists, so that the reply can state that there are more.
+    At most ``MAX_LISTED + 1`` errors are returned. An error reply lists ``MAX_LISTED`` of them; the additional error
+    shows that there are more.
 
     Args:
         sections: sections of a document that contain only the item.

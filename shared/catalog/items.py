@@ -53,8 +53,9 @@ class MemberState(Model):
     Attributes:
         tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
         retired_at: time of the last removal; earlier API keys and tokens stay invalid.
-        service_until: time at which the member last stopped being a service, by an edit or by its removal. The creator
-            of an earlier API key of the member possibly made the edits of the service.
+        service_until: time at which the member last stopped being a service, by an edit or by its removal. API keys of
+            the member from before this time count as keys of a service: the person who created such a key possibly
+            made edits with it under the member's id.
     """
 
     # A newer version can store further properties during an update. They stay stored if this version changes the state.

@@ -216,6 +216,7 @@ def _find_forbidden_keyword_error(tokens: Sequence[str], index: int) -> str | No
 
 
 def _find_raw_table_error(tokens: Sequence[str], index: int) -> str | None:
+    """Return why the table ``TelemetryRaw`` is rejected; None if the name is a property after a dot."""
     return None if _get_token(tokens, index - 1) == "." else _RAW_TABLE_RULE
 
 
@@ -304,9 +305,10 @@ def _reject_forbidden_calls_by_quoted_name(kql: str, masked_kql: str) -> None:
 
 
 def _reject_raw_table_name_in_strings(kql: str, masked_kql: str) -> None:
-    """Reject a string that is the name of the raw table, because ``table()`` and a quoted name read this table.
+    """Reject a string with the content ``TelemetryRaw``, because ``table()`` or a quoted name could read this table.
 
-    The engine joins strings that follow each other. ``masked_kql`` is the query with masked strings.
+    Strings that follow each other count as one string, because the engine joins them. ``masked_kql`` is the query with
+    masked strings.
     """
     if "\\" not in kql and _JOINED_STRINGS.search(masked_kql) is None and _RAW_TABLE not in kql.lower():
         return
@@ -323,10 +325,10 @@ def _reject_raw_table_name_in_strings(kql: str, masked_kql: str) -> None:
 
 
 def _decode_kql_string_literal(literal: str) -> str:
-    """Return the characters of a KQL string without its quotes.
+    r"""Return the characters of a KQL string without its quotes.
 
-    Escapes by a character's code are decoded. Other escapes, such as that of a line break, are not: no table name
-    contains such characters.
+    Escapes with a character's code, such as ``\x41`` for ``A``, are decoded. Other escapes, such as ``\n``, remain,
+    because the result is compared only with table names, which do not contain these characters.
     """
     if literal[0] == "@":
         return literal[2:-1]

@@ -164,10 +164,11 @@ def _mask_all_but_code(kql: str) -> str:
 
 
 def _has_escaping_call_by_quoted_name(kql: str, masked_kql: str) -> bool:
-    """Return whether a query calls by a quoted name, as in ``['table'](...)``, a function that escapes the time filter.
+    """Return whether a query calls by a quoted name a function that reads unfiltered data, as in ``['table'](...)``.
 
-    Brackets before a parenthesis that contain anything other than one quoted name count as such a call. Other quoted
-    names are columns or tables, as in ``partition by ['Device Id'] (...)``.
+    The time filter does not apply to these data. Brackets before a parenthesis that contain anything other than one
+    quoted name count as such a call. Other quoted names are columns or tables, as in
+    ``partition by ['Device Id'] (...)``.
 
     Args:
         kql: text of the query.

@@ -1,7 +1,8 @@
-"""State of team members that is stored even after their removal: retired ids, ended credentials and ended services.
+"""Times that are stored for a team member, even after the member's removal.
 
-Credentials from before the stored times are invalid, or count as credentials of a service. One transaction stores the
-state and the change of the member, so a crash cannot separate them.
+They are the times at which the member was last disabled or enabled, was removed, and stopped being a service. The first
+ends earlier tokens of the member, the second also earlier API keys. API keys from before the third count as keys of a
+service. One transaction stores these times and the change of the member, so a crash cannot separate them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ def find_retired_member_ids(stored: StoredCatalog) -> frozenset[str]:
 def derive_member_states(
     changes: Iterable[ItemChange], stored: StoredCatalog, actor: str, at: datetime
 ) -> Sequence[CatalogItem]:
-    """Return the new states of the team members that a set of changes disables, enables, removes or makes persons."""
+    """Return new states of the members that the changes disable, enable, remove, or turn from services into persons."""
     stored_states = {item.key: item for item in stored.items if item.kind == ItemKind.MEMBER_STATE}
     return list(_iterate_member_states(changes, stored_states, actor, at))
 

@@ -104,18 +104,21 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
 
 
 class _AppendResult(NamedTuple):
-    """Append ids of the events to remove from the outbox, and the last error that was examined (None without one)."""
+    """Append ids of the events to remove from the outbox, and one error of the events that could not be appended.
+
+    It is the error of the first event whose chain is unavailable, else of the last event that its chain rejects, else
+    None.
+    """
 
     appended_ids: list[str]
     last_error: WorkspaceError | None
 
 
 async def _append_events(events: Sequence[PendingEvent], audit_log: AuditLog) -> _AppendResult:
-    """Append a batch of audit events.
+    """Append a batch of audit events to their chains; return which events can be removed from the outbox.
 
-    Events whose ids are omitted stay in the outbox and are appended again. These are the events that their chain
-    rejects and, if the audit log is unavailable for an event, this event and all later ones of the batch, even if they
-    were appended.
+    All other events stay in the outbox and are appended again: those that their chain rejects and, if the audit log is
+    unavailable for an event, this event and all later events of the batch, even if they were appended.
     """
     results = await asyncio.gather(*(_append_event_or_return_error(event, audit_log) for event in events))
     appended: list[str] = []
@@ -148,14 +151,17 @@ async def _append_event_or_return_error(event: PendingEvent, audit_log: AuditLog
 
 
 def _build_record_content(event: PendingEvent) -> dict[str, Any]:
-    """Return the properties of an event that its record contains."""
+    """Return the properties of an event that are stored in its audit record; large integers become texts."""
     content = {name: value for name, value in event.event.items() if name != CONTEXT}
     converted: dict[str, Any] = convert_large_integers_to_text(content)
     return converted
 
 
 def _replace_states_by_digests(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event's content with the size and the SHA-256 of each state's canonical form in place of the state."""
+    """Replace ``BeforeState`` and ``AfterState`` of an event's content by the SHA-256 and size of their canonical form.
+
+    The result is a copy; its ``Description`` states that the digests replace the states.
+    """
     digests: dict[str, Any] = {}
     for name in _STATES & content.keys():
         canonical = encode_canonical_value(content[name], name)

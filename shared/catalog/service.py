@@ -133,10 +133,10 @@ class AuditContext:
 def _add_query_announcement_data(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, audit_context: AuditContext
 ) -> PendingEvent:
-    """Return the audit event of a catalog change, with the data of an announcement if a warm query was changed.
+    """Return the audit event of a changed warm query with the data for its webhook event: property :data:`CONTEXT`.
 
-    The event of a warm query gets the property :data:`CONTEXT`. Without provenance, its target becomes
-    :data:`UNAUDITED`. Other events are returned unchanged.
+    If the workspace has no provenance, the target of this event becomes :data:`UNAUDITED`. The events of other items
+    are returned unchanged.
     """
     if change.kind != ItemKind.WARM_QUERY:
         return event

@@ -148,10 +148,10 @@ def _check_declared_queries_of_rules(loaded: "LoadedDocument") -> ExitCode:
 
 
 def _list_query_uses_of_rules(loaded: "LoadedDocument", stored: "StoredCatalog") -> "list[QueryUse]":
-    """Return the new and changed uses of queries by alert rules.
+    """Return the new and changed uses of queries by alert rules, after checks that need no query engine.
 
     Raises:
-        DocumentError: a rule does not fit its query; no query engine is needed to see this.
+        DocumentError: a rule has parameters or a time range that its query does not accept.
     """
     from shared.catalog.alert_rule_checks import iterate_query_use_errors, list_new_query_uses  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import plan_document_for_command_line  # noqa: PLC0415  as above
@@ -238,7 +238,7 @@ async def _check_new_items_and_list_query_uses(loaded: "LoadedDocument", service
 
     Raises:
         DocumentError: a new member has a reserved id, a new approval was not given by a person with the right to
-            approve, or a rule does not fit its query.
+            approve, or an alert rule has parameters or a time range that its query does not accept.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import (  # noqa: PLC0415  as above

@@ -170,8 +170,8 @@ class Compaction:
 
     Args:
         store: container of the archive's blobs.
-        quiet: minimum age of an hour's newest blob before it is merged, and of a merged blob before its sources are
-            deleted.
+        quiet: minimum age of an hour's newest blob before the hour is merged, and of a merged blob before its sources
+            are deleted.
         scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
         runtime: clock, randomness and threads.
     """

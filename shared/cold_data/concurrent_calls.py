@@ -1,4 +1,4 @@
-"""Concurrent calls of one operation for many items, none of which outlives an error."""
+"""Concurrent calls of one operation for many items; an error is raised only after all running calls have ended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

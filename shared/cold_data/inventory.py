@@ -52,7 +52,7 @@ class ArchiveHour:
         hour: start of the hour, UTC.
         live: blobs that together contain every row of the hour; some rows can occur twice.
         replaced: blobs that still exist although their rows were merged into another blob.
-        inherited: identities of these replaced blobs; a further merge lists them as its sources, too.
+        inherited: identities of the blobs in ``replaced``; the next merge lists them as sources of its blob, too.
     """
 
     folder: str
@@ -78,7 +78,7 @@ class ArchiveHour:
 
     @property
     def longest_row_bytes(self) -> int | None:
-        """Maximum size in bytes of a row's texts in the columns ``LONG``; None if a blob does not state its maximum."""
+        """Maximum size in bytes of a row's long texts, such as its payload; None if a blob's maximum is unknown."""
         found = [each.summary.longest for each in self.live]
         return None if None in found else max(filter(None, found), default=0)
 

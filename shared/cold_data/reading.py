@@ -387,7 +387,7 @@ class _RangeReader:
         *,
         exclude_duplicates: bool,
     ) -> str:
-        """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates.
+        """Build the SQL query for the rows of an hour that are in the requested time range and are not duplicates.
 
         Args:
             fetched_hour: hour whose rows the query reads.

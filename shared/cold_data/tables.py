@@ -59,8 +59,8 @@ class BlobSummary:
         first_enqueued: enqueued time of the earliest event, microseconds since 1970.
         last_enqueued: enqueued time of the latest event.
         sources: identities of the blobs that were merged into this one.
-        longest: maximum size in bytes of a row's texts in the columns ``LONG``; None if unknown. If it is known, row
-            groups have at most ``GROUP_BYTES``.
+        longest: maximum size in bytes of a row's texts in the columns with long texts (``LONG``); None if unknown. If
+            it is known, row groups have at most ``GROUP_BYTES``.
         unpacked: approximate size of the rows in memory, in bytes.
     """
 

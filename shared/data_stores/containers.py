@@ -91,9 +91,9 @@ class Containers:
     async def create(self, caller: Principal, database_lookup: str, container: Container) -> ContainerSummary:
         """Create a container in the Cosmos DB account, and its record in the workspace catalog.
 
-        The record is stored first and removed if the account rejects the container. It stays if the account has
-        possibly created the container, because a container without a record cannot get one through this service. A
-        record without a container is listed and can be deleted; an interruption can also leave one.
+        The record is stored first, and is removed if the account rejects the container. If the account has possibly
+        created the container, the record stays, because this service cannot add a record to an existing container. A
+        record without a container can therefore remain, also after a crash. It is listed and can be deleted.
 
         Raises:
             WorkspaceError: INVALID naming the invalid fields, with the code ``DATA_CLASS_REFUSED`` for the data class

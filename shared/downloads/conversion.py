@@ -43,7 +43,7 @@ _SPECIAL_CHARACTERS: Final = (b'"', b",", b"\r", b"\n")
 
 
 class ConvertedRows(NamedTuple):
-    """Files with the rows of a connection, and the payload paths that have columns in them (none unless CSV)."""
+    """Files with the rows of a connection, and the payload paths that are columns of CSV files (else empty)."""
 
     files: tuple[WrittenFile, ...]
     column_paths: frozenset[KeyPath]
@@ -230,9 +230,10 @@ class CsvColumn(NamedTuple):
 
 
 def build_csv_columns(paths: Collection[KeyPath]) -> list[CsvColumn]:
-    """Return a column for each payload path, in the order of the columns.
+    """Return a CSV column for each payload path, sorted by the name of the column.
 
-    A name that is already used gets the prefix ``payload.``.
+    The name is the keys of the path joined with dots: ``motor.speed``. A name that is already used gets the prefix
+    ``payload.``.
     """
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):

@@ -43,12 +43,13 @@ class DownloadExpiry:
         self._runtime = runtime
 
     async def delete_expired_jobs_and_files(self) -> None:
-        """Delete expired jobs, and files that are older than ``ORPHAN_AGE`` and that no work needs.
+        """Delete expired jobs with their files, and files that are older than ``ORPHAN_AGE`` and are no longer needed.
 
         The files of a job are deleted before the job, so that the next run repeats a failed deletion.
 
-        An expired import that is unfinished is marked as failed. An import with a partly stored step is not deleted
-        before the step is complete, or ``ORPHAN_AGE`` has passed since its expiry.
+        An expired import that is unfinished is marked as failed. A step of an import is partly stored if its rows may
+        be in the archive, but not yet in the query table. An import with such a step is deleted only after the step is
+        complete, or ``ORPHAN_AGE`` after the import's expiry.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_job_ids(at)
@@ -70,7 +71,8 @@ class DownloadExpiry:
     async def _remove_old_files(self, written_before: datetime) -> None:
         """Delete the files that were written before a time, except those of partly stored import steps.
 
-        The work of an import needs such a file until the query table has its rows or the job is deleted.
+        Such a file has rows that may be in the archive, but not yet in the query table. The import needs the file until
+        the query table has the rows, or the job is deleted.
         """
         old = [blob.name async for blob in self._blobs.list("") if blob.written_at < written_before]
         await _delete_blobs(self._blobs, [name for name in old if not await self._is_file_of_partly_stored_step(name)])
@@ -108,7 +110,10 @@ def build_step_blob_name(job_id: str, step_number: int) -> str:
 
 
 def _find_blob_name_of_partly_stored_step(job: Job) -> str | None:
-    """Return the blob name of the file of a partly stored import step; None if the job has no such step."""
+    """Return the name of the blob with the rows of a partly stored import step; None if the job has no such step.
+
+    The rows of such a step may be in the archive, but not yet in the query table.
+    """
     step = job.partly_stored_step_number
     return None if step is None else build_step_blob_name(job.id, step)
 

@@ -184,10 +184,15 @@ def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.A
 
 
 def _has_keys_to_rename(paths: Iterable[KeyPath]) -> bool:
+    """Return whether a path contains a key that DuckDB's JSON paths cannot name: the empty key or ``*``."""
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
 def _build_payload_table(payloads: pa.Array, *, rename_keys: bool) -> pa.Table:
+    """Build the table that DuckDB queries; its column ``payload`` has the payloads in chunks of limited size.
+
+    If ``rename_keys`` is True, keys that DuckDB's JSON paths cannot name are replaced by other keys.
+    """
     texts = _rename_json_keys(payloads, _UNADDRESSABLE) if rename_keys else payloads
     return pa.table({"payload": pa.chunked_array(_split_texts_into_chunks(texts), pa.string())})
 

@@ -45,7 +45,7 @@ class ImportMapping(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """Size, write time and ETag of the uploaded file when the import started; a difference reveals a later upload."""
+    """Size, write time and ETag of the uploaded file at the start of the import; another upload would change them."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -207,6 +207,10 @@ class DownloadService:
         return await self._store_and_start_job(job, runner, repeatable=bool(job_id))
 
     async def _store_and_start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
+        """Reserve quota for a new job, store the job and start its work; return the job.
+
+        If ``repeatable`` is True and a job with this id exists, return the stored job instead.
+        """
         if repeatable and (stored := await self._jobs.find_job(job.id)) is not None:
             if stored.status is JobStatus.PENDING:
                 # The earlier attempt that stored the job may have failed to start it. A runner ignores a second start.

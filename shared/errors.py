@@ -151,8 +151,8 @@ class ValidationErrors:
         """Context manager: collect an INVALID error that the block raises.
 
         Raises:
-            WorkspaceError: the block raises an error of another kind. If errors are already collected, they are raised
-                instead of it.
+            WorkspaceError: the block raises an error of another kind. If INVALID errors were collected before, the
+                collected errors are raised instead, as by :meth:`raise_all`.
         """
         try:
             yield
@@ -167,8 +167,8 @@ class ValidationErrors:
 
         Raises:
             WorkspaceError: INVALID with the ``members`` of all errors, and with the first :data:`MAX_LISTED` invalid
-                fields under ``errors``. The code is the first code of :data:`LEADING` that an error has, else the code
-                of the first error.
+                fields under ``errors``. Its code is that of the first error, unless an error has a code in
+                :data:`LEADING`; such codes take precedence, in the order of :data:`LEADING`.
         """
         if len(self._errors) == 1:
             raise self._errors[0]

@@ -135,7 +135,7 @@ class CheckedHttp:
 class _NameLookups:
     """Resolver of host names in its own threads; simultaneous look-ups of the same name share one thread.
 
-    A slow name server therefore blocks at most one thread for each name, and no thread that does other work.
+    A slow name server therefore blocks at most one of these threads for each name. Threads for other work stay free.
     """
 
     def __init__(self, look_up: Lookup, runtime: Runtime) -> None:

@@ -130,7 +130,8 @@ class BackgroundRunner:
         """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``.
 
         Args:
-            further_jobs: jobs that need the context of the timer's call, the same in each call.
+            further_jobs: further jobs to start when they are due, such as a job that uses the Durable Functions client
+                of the timer's call. Every call must pass the same jobs.
         """
         at = self._runtime.now()
         jobs = (*self._jobs, *further_jobs)

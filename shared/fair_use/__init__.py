@@ -1,1 +1,4 @@
-"""Fair use by principals: quotas of streams, jobs and stored bytes, turns for long work, limits of running tasks."""
+"""Fair use by principals (users and services): quotas, limits of running tasks, and scheduling of tasks in turn.
+
+The quotas limit the live streams, jobs and stored bytes of each principal.
+"""

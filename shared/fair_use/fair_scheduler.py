@@ -18,8 +18,8 @@ class FairScheduler:
         slots: number of tasks that run concurrently.
         slots_per_principal: maximum number of running and waiting tasks of one principal. :meth:`occupy_slot` does not
             check it; the caller must limit the tasks, for example with :meth:`has_room`.
-        leaves_slots_free: True for long tasks: a principal gets a slot only if more slots are free than it occupies, so
-            a single principal gets half of the slots, and the next one half of the rest.
+        leaves_slots_free: True for long tasks: a principal gets a slot only if more slots are free than the principal
+            occupies. Of 8 slots, the first principal therefore gets at most 4, and the second then at most 2.
     """
 
     def __init__(self, slots: int, slots_per_principal: int, *, leaves_slots_free: bool = False) -> None:
@@ -77,7 +77,10 @@ class FairScheduler:
         self._last_turn[principal_id] = self._turns
 
     def _release_slot(self, principal_id: str) -> None:
-        """Give free slots to waiting principals; those whose previous turn was the longest time ago come first."""
+        """Release a slot of a principal, and give free slots to waiting principals.
+
+        Principals whose previous turn was the longest time ago come first.
+        """
         self._free_slots += 1
         self._running[principal_id] -= 1
         if not self._running[principal_id]:

@@ -143,6 +143,10 @@ class DocumentCache:
 
 
 def _replace_error_message(error: GraphQLError) -> GraphQLError:
+    """Return an error that names the exceeded limit, in place of the library's error, which does not name it.
+
+    Return other errors unchanged.
+    """
     message = _REPLACED_MESSAGES.get(error.message)
     return error if message is None else GraphQLError(message, error.nodes)
 
@@ -158,14 +162,20 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
 
 
 class _MergedNode(NamedTuple):
-    """Definition or selection without repeated subselections, and its number; equal ones have equal numbers."""
+    """Definition or selection of a GraphQL document without repeated subselections, and its number.
+
+    Equal definitions and selections have equal numbers.
+    """
 
     node: Any
     number: int
 
 
 class _MergedSelectionSet(NamedTuple):
-    """Selections of a set, each once, and the number of the set; equal sets have equal numbers."""
+    """Selections of a GraphQL selection set without repetitions, and the number of the set.
+
+    Equal selection sets have equal numbers.
+    """
 
     selections: tuple[Any, ...]
     number: int
@@ -191,7 +201,7 @@ class _SelectionMerger:
         return _MergedNode(prepared, self._get_number_of_selection_key((*_build_selection_key(node), number)))
 
     def _merge_selections(self, selections: Sequence[Any]) -> _MergedSelectionSet:
-        """Return the selections of a set, each once, and the number of the set."""
+        """Return the selections of a selection set without repetitions, and the number of the set."""
         cached: dict[int, Any] = {}
         for selection in selections:
             prepared, number = self.merge(selection)
@@ -199,7 +209,7 @@ class _SelectionMerger:
         return _MergedSelectionSet(tuple(cached.values()), self._get_number_of_selection_key(tuple(cached)))
 
     def _get_number_of_selection_key(self, selection_key: object) -> int:
-        """Return the number of a key; a new key gets the next number."""
+        """Return the number that was assigned to a selection's key; assign the next number to a new key."""
         return self._numbers.setdefault(selection_key, len(self._numbers))
 
 

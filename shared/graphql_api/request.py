@@ -46,7 +46,7 @@ class PrefetchedColumns:
         return loaded
 
     async def load_missing(self, loader: "DataLoader[str, Any]") -> bool:
-        """Load the columns that an execution requested before they were loaded; return False if it requested none."""
+        """Load the columns that :meth:`get_columns` did not find; return False if there are none to load."""
         lookups = sorted(self._missing)
         loaded = await asyncio.gather(*map(loader.load, lookups), return_exceptions=True)
         self._loaded.update(zip(lookups, loaded, strict=True))
@@ -93,7 +93,7 @@ class GraphQLRequest:
         return self.own_list_fields > MAX_OWN_LIST_FIELDS
 
     def start_again(self) -> None:
-        """Forget the failures and counts of an execution before the same operation is executed again."""
+        """Clear the errors and the field count of an execution, because the same operation is executed again."""
         self.failures.clear()
         self.own_list_fields = 0
 

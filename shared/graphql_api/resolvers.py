@@ -244,7 +244,7 @@ def _read_time_range(time_arguments: Mapping[str, str | None], now: datetime) ->
 
 
 class _RowsOnDemand:
-    """Rows of a query result, which are serialised when the request selects them, and only once for all aliases."""
+    """Rows of a query result that are serialised only if the request selects them, and then once for all aliases."""
 
     def __init__(self, run: QueryResult, runtime: Runtime) -> None:
         self._run = run
@@ -267,7 +267,7 @@ def _serialise_rows(query_result: QueryResult) -> bytes | None:
 
 
 async def _resolve_rows(result: Mapping[str, Any], info: Info) -> list[orjson.Fragment]:
-    """Resolve the field ``rows``: return a list with the JSON text of all rows as its only element, or without any.
+    """Resolve the field ``rows``: return a list whose only element is the JSON text of all rows; ``[]`` without rows.
 
     With one element for each row, the GraphQL library would process each row on the event loop, and would then
     serialise all rows in one call.

@@ -194,7 +194,7 @@ class GraphQLService:
     async def _execute_in_thread(
         self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
     ) -> ExecutionResult:
-        """Execute a query in a worker thread; if result columns are missing, load them and execute it once more.
+        """Execute a query in a worker thread; while result columns are missing, load them and execute it again.
 
         Raises:
             WorkspaceError: THROTTLED if too many long results of the principal are computed or wait.

@@ -210,7 +210,10 @@ class RequestPipeline:
     async def _authorise_and_handle_request(
         self, match: Match, caller: Principal, request: Request, rejection: WorkspaceError | None
     ) -> Reply:
-        """Authorise and validate a request, and call the operation's handler; raise ``rejection`` if it is given."""
+        """Authorise and validate a request, and call the operation's handler.
+
+        ``rejection`` is the rate limiter's error, which is raised first; None if the limiter admitted the request.
+        """
         if rejection is not None:
             raise rejection
         operation = match.operation

@@ -101,7 +101,7 @@ def iterate_parameter_and_time_range_errors(
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)
     except WorkspaceError as error:
-        for field, message in _iterate_listed_errors(error):
+        for field, message in _iterate_field_names_and_messages(error):
             yield (field,), message if is_query_readable else "cannot be applied to this query"
 
 
@@ -112,7 +112,7 @@ def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery, *, is_query_rea
             query.parameters, rule.parameters, "parameters.{}".format, suggests_names=is_query_readable
         )
     except WorkspaceError as error:
-        for field, message in _iterate_listed_errors(error):
+        for field, message in _iterate_field_names_and_messages(error):
             name = field.removeprefix("parameters.")
             if name in hidden:
                 yield ("parameters",), "a required parameter of the query is missing"
@@ -121,7 +121,7 @@ def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery, *, is_query_rea
                 yield ("parameters",) if name == field else ("parameters", name), message
 
 
-def _iterate_listed_errors(error: WorkspaceError) -> Iterator[tuple[str, str]]:
+def _iterate_field_names_and_messages(error: WorkspaceError) -> Iterator[tuple[str, str]]:
     listed = error.members.get("errors")
     for member in listed if isinstance(listed, list) else ():
         yield member["field"], member["message"]

@@ -283,9 +283,11 @@ def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None
     surfaces = _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users)
     alert_rules = _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers)
     if surfaces or alert_rules:
-        users_text = _format_users({"surfaces": surfaces, "alert rules": alert_rules})
-        detail = f"The connection is used by {users_text}. Remove it from them first."
-        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, **_build_user_members(surfaces, alert_rules))
+        dependants_text = _format_dependants({"surfaces": surfaces, "alert rules": alert_rules})
+        detail = f"The connection is used by {dependants_text}. Remove it from them first."
+        raise WorkspaceError(
+            Kind.CONFLICT, "CONNECTION_IN_USE", detail, **_build_used_by_properties(surfaces, alert_rules)
+        )
 
 
 def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
@@ -299,23 +301,23 @@ def _check_removed_surfaces_unused(change_set: _ChangeSet, _: Caller) -> None:
     queries = _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users)
     alert_rules = _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, rules)
     if queries or alert_rules:
-        users_text = _format_users({"warm queries": queries, "alert rules": alert_rules})
-        detail = f"The surface is used by {users_text}. Delete or move them first."
-        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, **_build_user_members(queries, alert_rules))
+        dependants_text = _format_dependants({"warm queries": queries, "alert rules": alert_rules})
+        detail = f"The surface is used by {dependants_text}. Delete or move them first."
+        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, **_build_used_by_properties(queries, alert_rules))
 
 
-def _format_users(keys_by_kind: Mapping[str, list[str]]) -> str:
+def _format_dependants(keys_by_kind: Mapping[str, list[str]]) -> str:
     return " and ".join(f"{kind}: {', '.join(keys)}" for kind, keys in keys_by_kind.items() if keys)
 
 
-def _build_user_members(other_users: list[str], alert_rules: list[str]) -> Mapping[str, list[str]]:
+def _build_used_by_properties(other_dependants: list[str], alert_rules: list[str]) -> Mapping[str, list[str]]:
     """Return the properties of an error that name the catalog items which use an item.
 
     ``usedBy`` lists all of these items, alert rules last. ``alertRules`` repeats the alert rules, because an item of
     another kind can have the same lookup (id in URLs).
     """
     rules = {"alertRules": alert_rules} if alert_rules else {}
-    return {"usedBy": [*other_users, *alert_rules], **rules}
+    return {"usedBy": [*other_dependants, *alert_rules], **rules}
 
 
 def _check_removed_members_unused(change_set: _ChangeSet, _: Caller) -> None:

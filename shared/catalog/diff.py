@@ -128,17 +128,17 @@ class ApiItemConstraints:
             self._names[definition["name"]] = self._lookups[item.key] = item
             if definition.get("apiPath"):
                 self._paths[definition["apiPath"]] = item
-            self._surfaces[definition["surface"]] = f"warm query {_describe_origin(item)}"
+            self._surfaces[definition["surface"]] = f"warm query {_describe_retained_item(item)}"
         elif item.kind == ItemKind.SURFACE:
-            self._connections |= dict.fromkeys(definition["connections"], f"surface {_describe_origin(item)}")
+            self._connections |= dict.fromkeys(definition["connections"], f"surface {_describe_retained_item(item)}")
         elif item.kind == ItemKind.ALERT_RULE:
-            rule = f"alert rule {_describe_origin(item)}"
+            rule = f"alert rule {_describe_retained_item(item)}"
             self._connections |= dict.fromkeys(definition.get("connections", ()), rule)
             self._surfaces[definition["surface"]] = rule
         elif item.kind == ItemKind.DATA_STORE:
             self._stores |= dict.fromkeys(_get_database_lookups(definition), item)
         elif item.kind == ItemKind.CONTAINER:
-            self._databases.setdefault(item.key.partition("/")[0], _describe_origin(item))
+            self._databases.setdefault(item.key.partition("/")[0], _describe_retained_item(item))
 
     def record_omitted_databases(self, store_lookup: str, definition: Mapping[str, Any]) -> None:
         """Record that a data store stays unchanged because of a conflict, so that it gets no new databases.
@@ -189,14 +189,14 @@ class ApiItemConstraints:
             (self._paths.get(key), "has the lookup of the declared query as its apiPath"),
         ):
             if other is not None and other.key != key:
-                return f"warm query {_describe_origin(other)}, {clash}"
+                return f"warm query {_describe_retained_item(other)}, {clash}"
         return None
 
     def _find_data_store_conflict(self, key: str, declared_databases: set[str]) -> str | None:
         before = self._stored_databases.get(key, set())
         for database in sorted(declared_databases - before):
             if (owner := self._stores.get(database)) is not None:
-                return f"data store {_describe_origin(owner)}, has the database {database}"
+                return f"data store {_describe_retained_item(owner)}, has the database {database}"
         removed = sorted(before - declared_databases)
         for database in removed:
             if database in self._databases:
@@ -207,7 +207,7 @@ class ApiItemConstraints:
         return None
 
 
-def _describe_origin(item: CatalogItem) -> str:
+def _describe_retained_item(item: CatalogItem) -> str:
     """Return a text with the key of an item and why it stays: ``pumps, which was created through the API``."""
     is_created = item.origin is ItemOrigin.API
     return f"{item.key}, which {'was created through the API' if is_created else 'is retained unchanged'}"
@@ -323,7 +323,7 @@ class _Comparison:
                 before = build_definition_with_defaults(item)
             keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
             after = (
-                _copy_stored_decision_if_unchanged(declared_definition, before)
+                _add_stored_approval_or_rejection(declared_definition, before)
                 if keeps_approval
                 else declared_definition
             )
@@ -429,7 +429,7 @@ def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (definition or {}).items() if name != "rejection"}
 
 
-def _copy_stored_decision_if_unchanged(declared: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+def _add_stored_approval_or_rejection(declared: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
     """Return a query's declared definition with the stored approval or rejection if nothing else changes.
 
     Return the declared definition unchanged if the query is new or declares an approval, or if another field changes.

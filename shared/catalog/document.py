@@ -236,13 +236,13 @@ def load_document_with_positions(
     parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
     located = LocatedValues(parse(text, source_name), source_name, text)
     try:
-        return LoadedDocument(_validate_values(located, defaults, checks_new_items=checks_new_items), located)
+        return LoadedDocument(_validate_document_values(located, defaults, checks_new_items=checks_new_items), located)
     except DocumentError:
         located.release()
         raise
 
 
-def _validate_values(
+def _validate_document_values(
     located: LocatedValues, defaults: Mapping[str, Any], *, checks_new_items: bool
 ) -> WorkspaceDocument:
     data = located.to_json_values()

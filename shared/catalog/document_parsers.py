@@ -340,7 +340,7 @@ class _JsonParser:
         while True:
             item, place = self._parse_value(place, depth)
             items.append(item)
-            place, is_last = self._parse_separator_end_and_is_last(place, "]")
+            place, is_last = self._parse_comma_or_closing_bracket(place, "]")
             if is_last:
                 return self._unfinished.pop(), place
 
@@ -365,7 +365,7 @@ class _JsonParser:
                 raise self.build_error(self._find_position_after_whitespace(place), "not JSON: a colon is expected")
             value, place = self._parse_value(colon.end(), depth)
             entries.append((key, value))
-            place, is_last = self._parse_separator_end_and_is_last(place, "}")
+            place, is_last = self._parse_comma_or_closing_bracket(place, "}")
             if is_last:
                 return self._unfinished.pop(), place
 
@@ -376,7 +376,7 @@ class _JsonParser:
         key = Node("str", 0, match.start(), name)
         return key, self._build_scalar_node(start, string, number, constant)
 
-    def _parse_separator_end_and_is_last(self, position: int, closing_bracket: str) -> tuple[EndOffset, bool]:
+    def _parse_comma_or_closing_bracket(self, position: int, closing_bracket: str) -> tuple[EndOffset, bool]:
         """Read a comma or a closing bracket; return the offset after it, and True if it was a closing bracket."""
         found = _AFTER_ITEM.match(self._text, position)
         if found is None or found[1] not in (",", closing_bracket):

@@ -87,7 +87,7 @@ def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise _build_time_range_error(field, f"cannot be applied to a query with {feature}; remove it")
-    if _has_escaping_call_by_quoted_name(kql, text):
+    if _has_time_filter_bypass_by_quoted_name(kql, text):
         rule = "cannot be applied to a query that calls a function by a quoted name; call it without quotes"
         raise _build_time_range_error(field, rule)
     if _has_statement_before_parameters(text):
@@ -163,7 +163,7 @@ def _mask_all_but_code(kql: str) -> str:
     return mask_literals(kql).encode("ascii", "replace").decode("ascii").replace("?", " ")
 
 
-def _has_escaping_call_by_quoted_name(kql: str, masked_kql: str) -> bool:
+def _has_time_filter_bypass_by_quoted_name(kql: str, masked_kql: str) -> bool:
     """Return whether a query calls by a quoted name a function that reads unfiltered data, as in ``['table'](...)``.
 
     The time filter does not apply to these data. Brackets before a parenthesis that contain anything other than one

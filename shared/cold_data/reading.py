@@ -260,8 +260,8 @@ class _RangeReader:
         listed = await list_hours(
             self._store,
             self._connection,
-            _shift_instant_within_calendar(first, -AROUND),
-            _shift_instant_within_calendar(self._end, AROUND),
+            _add_timedelta_and_clamp(first, -AROUND),
+            _add_timedelta_and_clamp(self._end, AROUND),
         )
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
@@ -285,8 +285,8 @@ class _RangeReader:
         Delete the local copies of all earlier hours.
         """
         first, last = (
-            _shift_instant_within_calendar(block[0], -AROUND),
-            _shift_instant_within_calendar(block[-1], AROUND),
+            _add_timedelta_and_clamp(block[0], -AROUND),
+            _add_timedelta_and_clamp(block[-1], AROUND),
         )
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
         if passed:
@@ -423,7 +423,7 @@ def _instant_to_sql(instant: datetime) -> str:
     return f"TIMESTAMPTZ {quote_sql_text(instant.astimezone(UTC).isoformat())}"
 
 
-def _shift_instant_within_calendar(instant: datetime, by: timedelta) -> datetime:
+def _add_timedelta_and_clamp(instant: datetime, by: timedelta) -> datetime:
     try:
         return instant + by
     except OverflowError:

@@ -152,12 +152,12 @@ class Flattener:
         return leaves, objects
 
     def _query_distinct_values(self, payloads: pa.Array, columns_sql: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _build_payload_table(payloads, rename_keys=_has_keys_to_rename(paths)))
+        self._engine.register("rows", _build_payload_table(payloads, rename_keys=_has_unaddressable_keys(paths)))
         addresses = [_to_duckdb_json_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns_sql} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
     def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
-        renamed = _has_keys_to_rename(paths)
+        renamed = _has_unaddressable_keys(paths)
         self._engine.register("rows", _build_payload_table(payloads, rename_keys=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
         addresses = [_to_duckdb_json_path(path) for path in paths]
@@ -183,7 +183,7 @@ def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.A
     return payloads.filter(pc.not_equal(pc.count_substring(payloads, '":'), key_count))
 
 
-def _has_keys_to_rename(paths: Iterable[KeyPath]) -> bool:
+def _has_unaddressable_keys(paths: Iterable[KeyPath]) -> bool:
     """Return whether a path contains a key that DuckDB's JSON paths cannot name: the empty key or ``*``."""
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 

@@ -227,7 +227,7 @@ class DownloadRunner:
         rows = RowFeed(loop, lambda: self._archive.stream_rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
-            watching = asyncio.create_task(self._stop_when_job_ends(job.id, stop))
+            watching = asyncio.create_task(self._set_event_when_job_ends(job.id, stop))
             try:
                 with translate_resource_errors(self._scratch):
                     written, column_paths = await self._runtime.run_in_thread(
@@ -254,7 +254,7 @@ class DownloadRunner:
                 watching.cancel()
         return _ConvertedPart(tuple(stored), column_paths)
 
-    async def _stop_when_job_ends(self, job_id: str, stop: Event) -> None:
+    async def _set_event_when_job_ends(self, job_id: str, stop: Event) -> None:
         while True:
             await self._runtime.sleep(POLL_SECONDS)
             try:

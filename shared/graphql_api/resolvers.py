@@ -307,18 +307,18 @@ def _resolve_query_schema(stored: CatalogEntry[WarmQuery], info: Info) -> dict[s
     try:
         return {"columns": prefetched.get_columns(stored.value.lookup)}
     except WorkspaceError as error:
-        return _record_unknown_columns(error, info)
+        return _record_error_and_build_empty_schema(error, info)
 
 
 async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
     except WorkspaceError as error:
-        return _record_unknown_columns(error, info)
+        return _record_error_and_build_empty_schema(error, info)
     return {"columns": known}
 
 
-def _record_unknown_columns(error: WorkspaceError, info: Info) -> dict[str, Any]:
+def _record_error_and_build_empty_schema(error: WorkspaceError, info: Info) -> dict[str, Any]:
     failure = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
     info.context.failures.append(failure)
     return {"columns": ()}

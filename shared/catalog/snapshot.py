@@ -115,7 +115,7 @@ class Catalog:
         return self._databases_by_lookup.get(lookup)
 
     @cached_property
-    def longest_own_list(self) -> int:
+    def longest_nested_list_length(self) -> int:
         """Length of the longest of these lists: connections or queries of a surface, surfaces of a connection."""
         queries_by_surface = Counter(stored.value.surface for stored in self.queries.values())
         connections = (len(stored.value.connections) for stored in self.surfaces.values())

@@ -31,15 +31,15 @@ MAX_TOKENS: Final = 5_000
 MAX_ROWS: Final = MAX_LIMIT
 """Maximum sum of the limits of all queries that one operation executes."""
 
-MAX_OWN_LIST_FIELDS: Final = 200_000
+MAX_NESTED_LIST_FIELDS: Final = 200_000
 """Maximum number of fields that the items of all lists of connections and surfaces in one result have together."""
 
 MAX_TYPES: Final = 5
 """Maximum number of ``__type`` fields of an introspection."""
 
 _ROOT_LISTS: Final = frozenset({"queries", "connections", "surfaces"})
-_OWN_LISTS: Final = frozenset({"connections", "queries", "surfaces"})
-_OWN_LIST_COST: Final = 10
+_NESTED_LISTS: Final = frozenset({"connections", "queries", "surfaces"})
+_NESTED_LIST_COST: Final = 10
 _INT_DIGITS: Final = 11
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
 _INTROSPECTION_ROOT: Final = _INTROSPECTION | {"__typename"}
@@ -82,7 +82,10 @@ def find_exceeded_limit_message(
 
 
 def estimate_result_fields(
-    document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any], longest_own_list: int
+    document: DocumentNode,
+    operation: OperationDefinitionNode,
+    variables: Mapping[str, Any],
+    longest_nested_list_length: int,
 ) -> int:
     """Return an upper bound of the number of fields in the result of a GraphQL operation.
 
@@ -90,10 +93,10 @@ def estimate_result_fields(
         document: validated document, without cycles of fragments.
         operation: operation to execute.
         variables: variables of the request, which can contain page sizes.
-        longest_own_list: length of the longest list of a connection or surface in the workspace catalog.
+        longest_nested_list_length: length of the longest list of a connection or surface in the workspace catalog.
     """
     fragments = _map_fragments(document)
-    return _OperationMeter(operation, fragments, variables, longest_own_list).measure_operation().cost
+    return _OperationMeter(operation, fragments, variables, longest_nested_list_length).measure_operation().cost
 
 
 def count_fields_of_item(
@@ -106,7 +109,7 @@ def count_fields_of_item(
         operation: operation that is executed.
         fragments: fragments of its document, by name.
     """
-    meter = _OperationMeter(operation, fragments, {}, own_list_cost=0)
+    meter = _OperationMeter(operation, fragments, {}, nested_list_cost=0)
     return sum(meter.measure_selections(node.selection_set).cost for node in list_nodes if node.selection_set)
 
 
@@ -158,7 +161,7 @@ class _OperationMeter:
         operation: operation to measure.
         fragments: fragments of its document by name, without cycles.
         variables: variables of the request.
-        own_list_cost: number of items that are assumed for each list that belongs to a connection or surface.
+        nested_list_cost: number of items that are assumed for each list that belongs to a connection or surface.
     """
 
     def __init__(
@@ -166,9 +169,9 @@ class _OperationMeter:
         operation: OperationDefinitionNode,
         fragments: Mapping[str, FragmentDefinitionNode],
         variables: Mapping[str, Any],
-        own_list_cost: int = _OWN_LIST_COST,
+        nested_list_cost: int = _NESTED_LIST_COST,
     ) -> None:
-        self._own_list_cost = own_list_cost
+        self._nested_list_cost = nested_list_cost
         self._operation = operation
         defaults = {
             each.variable.name.value: int(each.default_value.value)
@@ -216,8 +219,8 @@ class _OperationMeter:
         factor = (
             self._read_first_or_limit_argument(field, DEFAULT_SIZE, MAX_SIZE) if is_root and name in _ROOT_LISTS else 1
         )
-        if not is_root and name in _OWN_LISTS:
-            factor = self._own_list_cost
+        if not is_root and name in _NESTED_LISTS:
+            factor = self._nested_list_cost
         rows = (
             self._read_first_or_limit_argument(field, DEFAULT_LIMIT, MAX_LIMIT)
             if is_root and name == "executeQuery"

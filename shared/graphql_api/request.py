@@ -13,7 +13,7 @@ from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.graphql_api.error_codes import MAX_REPLY_BYTES, VALIDATION_ERROR, build_reply_too_large_error
-from shared.graphql_api.limits import MAX_OWN_LIST_FIELDS, count_fields_of_item
+from shared.graphql_api.limits import MAX_NESTED_LIST_FIELDS, count_fields_of_item
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionState
@@ -70,8 +70,8 @@ class GraphQLRequest:
         failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
             enclosing list.
         prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
-        own_list_fields: number of fields returned so far in lists that belong to one connection or to one surface
-            (group of connections); ``MAX_OWN_LIST_FIELDS`` limits their number for the whole request.
+        nested_list_fields: number of fields returned so far in lists that belong to one connection or to one surface
+            (group of connections); ``MAX_NESTED_LIST_FIELDS`` limits their number for the whole request.
         row_bytes: size of the rows returned so far, as JSON text in bytes; ``MAX_REPLY_BYTES`` limits it.
     """
 
@@ -84,18 +84,18 @@ class GraphQLRequest:
     runtime: Runtime = SYSTEM_RUNTIME
     failures: list[GraphQLError] = field(default_factory=list)
     prefetched: PrefetchedColumns | None = None
-    own_list_fields: int = 0
+    nested_list_fields: int = 0
     row_bytes: int = 0
 
     @property
     def has_too_many_fields(self) -> bool:
         """True if the items in lists that belong to a connection or surface had more fields than the limit."""
-        return self.own_list_fields > MAX_OWN_LIST_FIELDS
+        return self.nested_list_fields > MAX_NESTED_LIST_FIELDS
 
-    def start_again(self) -> None:
+    def clear_errors_and_field_count(self) -> None:
         """Clear the errors and the field count of an execution, because the same operation is executed again."""
         self.failures.clear()
-        self.own_list_fields = 0
+        self.nested_list_fields = 0
 
     @cached_property
     def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
@@ -144,7 +144,7 @@ class GraphQLRequest:
         """Return the saved KQL queries of a surface (group of connections)."""
         return self.queries_by_surface.get(surface.lookup, [])
 
-    def count_own_list(self, length: int, info: GraphQLResolveInfo["GraphQLRequest"]) -> None:
+    def count_fields_of_nested_list(self, length: int, info: GraphQLResolveInfo["GraphQLRequest"]) -> None:
         """Count the fields of all items in a list that belongs to a connection or a surface.
 
         Args:
@@ -157,7 +157,7 @@ class GraphQLRequest:
         key = tuple(map(id, info.field_nodes))
         if key not in self._fields_of_item:
             self._fields_of_item[key] = count_fields_of_item(info.field_nodes, info.operation, info.fragments)
-        self.own_list_fields += length * self._fields_of_item[key]
+        self.nested_list_fields += length * self._fields_of_item[key]
         if self.has_too_many_fields:
             raise build_too_many_fields_error()
 
@@ -196,7 +196,7 @@ class GraphQLRequest:
 def build_too_many_fields_error() -> GraphQLError:
     """Build the error for a request whose lists that belong to connections or surfaces have too many fields."""
     return GraphQLError(
-        f"The lists of connections and surfaces in the result have more than {MAX_OWN_LIST_FIELDS} fields; select "
+        f"The lists of connections and surfaces in the result have more than {MAX_NESTED_LIST_FIELDS} fields; select "
         "fewer nested lists or fields, or smaller pages.",
         extensions={"code": VALIDATION_ERROR},
     )

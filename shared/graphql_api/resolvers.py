@@ -340,14 +340,14 @@ def _build_approval_object(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str
     return {"approvedBy": approval.approved_by, "approvedAt": approval.approved_at, "signature": signature}
 
 
-def _resolve_own_list[T](
+def _build_nested_list_resolver[T](
     list_items: Callable[[GraphQLRequest, T], list[Any]],
 ) -> Callable[[CatalogEntry[T], Info], list[Any]]:
     """Return a resolver for a list of a connection or surface; it counts the fields of the list's items."""
 
     def resolve_list(stored: CatalogEntry[T], info: Info) -> list[Any]:
         items = list_items(info.context, stored.value)
-        info.context.count_own_list(len(items), info)
+        info.context.count_fields_of_nested_list(len(items), info)
         return items
 
     return resolve_list
@@ -390,13 +390,13 @@ QUERY_PARAMETER = ObjectType("QueryParameter")
 QUERY_PARAMETER.set_field("required", lambda parameter, _: parameter.is_required)
 CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
-CONNECTION.set_field("surfaces", _resolve_own_list(GraphQLRequest.list_surfaces_of_connection))
+CONNECTION.set_field("surfaces", _build_nested_list_resolver(GraphQLRequest.list_surfaces_of_connection))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
 EXECUTION_RESULT.set_field("rows", _resolve_rows)
 SURFACE = _build_catalog_entry_type("Surface", id="lookup", name="name", description="description")
-SURFACE.set_field("connections", _resolve_own_list(GraphQLRequest.list_connections_of_surface))
-SURFACE.set_field("queries", _resolve_own_list(GraphQLRequest.list_queries_of_surface))
+SURFACE.set_field("connections", _build_nested_list_resolver(GraphQLRequest.list_connections_of_surface))
+SURFACE.set_field("queries", _build_nested_list_resolver(GraphQLRequest.list_queries_of_surface))
 
 TYPES = (
     QUERY,

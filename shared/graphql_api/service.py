@@ -124,7 +124,7 @@ class GraphQLService:
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED for a mutation if ``queries_only`` is set.
         """
-        prepared = await self._documents.load(document_text)
+        prepared = await self._document_cache.load(document_text)
         if prepared.document is None or prepared.errors:
             return _build_rejected_result([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
@@ -180,7 +180,9 @@ class GraphQLService:
             operation_name=operation.name.value if operation.name else None,
             is_awaitable=_is_coroutine,
         )
-        max_fields = estimate_result_fields(prepared.document, operation, variables, context.catalog.longest_own_list)
+        max_fields = estimate_result_fields(
+            prepared.document, operation, variables, context.catalog.longest_nested_list_length
+        )
         # A mutation returns query results, and their rows are serialised in a worker thread if there are many.
         if operation.operation is OperationType.QUERY and max_fields > _MAX_FIELDS_IN_EVENT_LOOP:
             result = await self._execute_in_thread(start, context)
@@ -213,7 +215,7 @@ class GraphQLService:
     ) -> ExecutionResult:
         context.prefetched = PrefetchedColumns()
         while True:
-            context.start_again()
+            context.clear_errors_and_field_count()
             # A collection would examine all values of the result, during which the event loop would wait.
             with pause_garbage_collection(LARGE_VALUES):
                 result = await run_in_pool(self._long_execution_pool, start)
@@ -251,7 +253,7 @@ class GraphQLService:
         return self._runtime.open_pool(_LONG_EXECUTIONS, "long GraphQL results")
 
     @cached_property
-    def _documents(self) -> DocumentCache:
+    def _document_cache(self) -> DocumentCache:
         return DocumentCache(self.schema, runtime=self._runtime)
 
 

@@ -43,9 +43,9 @@ def test_the_longest_list_of_a_connection_or_surface_is_known(catalog: Catalog) 
     """The longest list is that of a surface's connections, of its queries, or of a connection's surfaces."""
     surface = catalog.surfaces["cooling"]
     long = replace(surface, value=surface.value.model_copy(update={"connections": ("a", "b", "c", "d", "e", "f", "g")}))
-    assert replace(catalog, surfaces={"cooling": long}).longest_own_list == 7
-    assert replace(catalog, surfaces={"cooling": long}, queries={}).longest_own_list == 7
-    assert replace(catalog, surfaces={}, queries={}).longest_own_list == 0
+    assert replace(catalog, surfaces={"cooling": long}).longest_nested_list_length == 7
+    assert replace(catalog, surfaces={"cooling": long}, queries={}).longest_nested_list_length == 7
+    assert replace(catalog, surfaces={}, queries={}).longest_nested_list_length == 0
 
 
 def test_a_missing_or_disabled_connection_is_not_enabled(catalog: Catalog) -> None:

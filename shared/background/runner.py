@@ -157,8 +157,8 @@ class BackgroundRunner:
     def _can_claim_job(self, job_name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
-        The clock was set back if it is before the time at which the attempt was planned. A comparison of consecutive
-        ticks would miss a change of the clock during a run.
+        The clock was set back if the current time is before the time at which the attempt was planned. A comparison of
+        consecutive ticks would miss a change of the clock during a run.
         """
         attempt = self._next_attempts.get(job_name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE
@@ -166,7 +166,8 @@ class BackgroundRunner:
     def _is_job_running(self, job_name: str) -> bool:
         """Return whether a run of the job is in progress.
 
-        The task is checked, because the callback that removes an ended task may not have run yet.
+        The method checks whether the task of the job has ended, because the callback that removes ended tasks may not
+        have run yet.
         """
         task = self._running.get(job_name)
         return task is not None and not task.done()

@@ -1,4 +1,4 @@
-"""ISO 8601 durations without years and months, whose length is not fixed."""
+"""Parser of ISO 8601 durations; years and months are invalid, because their length is not fixed."""
 
 import re
 from datetime import timedelta

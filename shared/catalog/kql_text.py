@@ -194,7 +194,10 @@ def _has_statement_before_parameters(masked_kql: str) -> bool:
 
 
 def _has_parenthesis_in_literal(masked_kql: str) -> bool:
-    """Return whether a typed literal, such as ``datetime(...)``, contains ``(``: then parentheses cannot be counted."""
+    """Return whether a typed literal, such as ``datetime(...)``, contains ``(``.
+
+    In such a query, a count of opening and closing parentheses would be wrong.
+    """
     return any(_OPENING.match(masked_kql, literal.end()) for literal in TYPED_LITERAL.finditer(masked_kql))
 
 

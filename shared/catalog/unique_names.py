@@ -1,4 +1,4 @@
-"""Names of catalog items as identifiers (letters, digits, underscores)."""
+"""Unique identifiers (letters, digits, underscores) of catalog items, such as the names of MCP tools."""
 
 import hashlib
 from collections.abc import Mapping

@@ -63,10 +63,10 @@ def build_repeated_id_hashes_query(files: Sequence[Path]) -> str:
 
 
 def build_rows_with_id_hashes_query(files: Sequence[Path], id_hash_table: str) -> str:
-    """Build the SQL query for the rows of files whose message id has one of the hashes in column ``h`` of a table.
+    """Build the SQL query for the archived rows in Parquet files whose message ids have a hash that a table lists.
 
-    Its columns are the message id, partition and sequence number, and ``enqueued`` and ``happened`` (enqueued time and
-    timestamp in microseconds since 1970).
+    The table has the hashes in column ``h``. The columns of the result are the message id, partition and sequence
+    number, and ``enqueued`` and ``happened`` (enqueued time and timestamp in microseconds since 1970).
     """
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (

@@ -136,7 +136,7 @@ def _print_warnings(loaded: "LoadedDocument", warnings: "Iterable[Violation]") -
 
 
 def _check_declared_queries_of_rules(loaded: "LoadedDocument") -> ExitCode:
-    """Check the alert rules against the queries that the document declares, as if no item was stored."""
+    """Check all alert rules of a document against the queries that it declares; stored items are not read."""
     from shared.catalog.ports import StoredCatalog  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
@@ -341,7 +341,7 @@ def _format_change_lines(change: "ItemChange") -> Iterator[str]:
 
 
 class _FieldDifference(NamedTuple):
-    """Dotted name of a field that differs between two definitions, and its values; ``MISSING`` if there is none."""
+    """Dotted name of a field that differs between two definitions, and its values; ``MISSING`` for no value."""
 
     field_name: str
     before: Any

@@ -75,7 +75,7 @@ class Flattener:
         self._engine.close()
 
     def find_leaf_paths(self, payloads: pa.Array) -> frozenset[KeyPath]:
-        """Return the paths of all leaves that occur in any of the payloads.
+        """Return the paths of all leaves (values that are not objects with properties) in any of the payloads.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE`` if there are too many for the columns of a CSV file.
@@ -140,7 +140,11 @@ class Flattener:
     def _split_paths_into_leaves_and_objects(
         self, payloads: pa.Array, paths: Sequence[KeyPath]
     ) -> tuple[set[KeyPath], set[KeyPath]]:
-        """Return the paths that are leaves in any payload, and those that are objects with properties in any."""
+        """Return the paths of leaves in any payload, and the paths of objects with properties in any payload.
+
+        A leaf is a value that is not an object with properties. A path can be in both sets, because the values at this
+        path can differ between payloads.
+        """
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
         for types, lists in self._query_distinct_values(
@@ -167,7 +171,7 @@ class Flattener:
 
 
 def _select_payloads_with_possibly_unknown_keys(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
-    """Return the payloads that may have an unknown key; some of them may have none.
+    """Return the payloads that may have a key outside the known paths; some of them may have no such key.
 
     The function counts keys, because listing the keys would take much longer. Each key ends with ``":``. A payload that
     has a value at each known leaf has all known keys. If it has more ``":`` than known keys, it has unknown keys, or

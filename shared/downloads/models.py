@@ -52,6 +52,8 @@ UNFINISHED: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 
 
 class _JobRecord(BaseModel):
+    """Immutable base class of the models of background jobs, which the job store contains."""
+
     model_config = ConfigDict(frozen=True)
 
 
@@ -285,9 +287,9 @@ class Job(_JobRecord):
         return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
 
     def add_bundle_file(self, file: StoredFile, broken_chains: Sequence[int]) -> "Job":
-        """Return the job with the file of its audit bundle, and with the progress at the end of the same build.
+        """Return the job with the file of its complete audit bundle, and with the final progress of this build.
 
-        Another process that builds the same bundle may have stored its own progress before.
+        This progress replaces that of another process which builds the same bundle.
         A job that has ended, or that does not build an audit bundle, is returned unchanged.
 
         Args:

@@ -26,7 +26,7 @@ type LoadedColumns = tuple[Column, ...] | BaseException
 
 
 class PrefetchedColumns:
-    """Result columns of queries for an execution in a worker thread, which cannot load them itself."""
+    """Result columns of queries, loaded in advance for resolvers in a worker thread, which cannot load them."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, LoadedColumns] = {}
@@ -173,7 +173,7 @@ class GraphQLRequest:
 
     @cached_property
     def _fields_of_item(self) -> dict[tuple[int, ...], int]:
-        """Number of fields of one item in each counted list, by the Python ``id`` of the list's syntax nodes."""
+        """Cache of the number of fields in each item of a list; keys are the Python ids of the list's syntax nodes."""
         return {}
 
     def find_query_by_name_or_lookup(self, name_or_lookup: str) -> CatalogEntry[WarmQuery] | None:

@@ -115,6 +115,7 @@ class CongestionDetector:
             self._start_time_window(now_seconds, 0)
 
     def _start_time_window(self, now_seconds: float, busy_windows: int) -> None:
+        """Start a time window with new counts; ``busy_windows`` is the number of consecutive busy windows before it."""
         self._since, self._windows = now_seconds, busy_windows
         self._arrived = self._admitted = 0
 

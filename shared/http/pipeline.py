@@ -176,7 +176,10 @@ class RequestPipeline:
             exempt_objects_from_garbage_collection()
 
     async def _build_unmatched_reply(self, error: UnmatchedRequestError, request_id: str, request: Request) -> Reply:
-        """Build the reply to a request that matches no operation, in the error format of the group with this path."""
+        """Build the reply to a request that matches no operation.
+
+        If the path belongs to an endpoint group with its own error format, the reply has this format.
+        """
         endpoint = error.endpoint_with_own_error_format
         if endpoint is None:
             return build_default_error_reply(error, request_id, request)

@@ -236,7 +236,7 @@ def _find_macro_expand_error(tokens: Sequence[str], index: int) -> str | None:
     return f"macro-expand {_OUTSIDE}" if expands else None
 
 
-def _build_forbidden_sign_error_text(tokens: Sequence[str], index: int) -> str:
+def _build_forbidden_character_error_text(tokens: Sequence[str], index: int) -> str:
     return f"{tokens[index]} is not allowed outside strings and comments"
 
 
@@ -255,8 +255,8 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "macro": _find_macro_expand_error,
     "table": _find_table_function_error,
     _RAW_TABLE: _find_raw_table_error,
-    "#": _build_forbidden_sign_error_text,
-    "@": _build_forbidden_sign_error_text,
+    "#": _build_forbidden_character_error_text,
+    "@": _build_forbidden_character_error_text,
     "'": _build_unclosed_string_error_text,
     '"': _build_unclosed_string_error_text,
     "`": _build_unclosed_string_error_text,

@@ -73,7 +73,7 @@ def build_commit(
     head = AuditContext.from_catalog(stored, puts)
     editors = {(item.kind, item.key): item.edited_by for item in puts}
     events = [
-        _add_query_announcement_data(
+        _add_webhook_data_of_changed_query(
             build_audit_event(change, actor, head.workspace, change.append_id or runtime.new_id()),
             change,
             editors,
@@ -130,7 +130,7 @@ class AuditContext:
         return cls(previous.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
 
 
-def _add_query_announcement_data(
+def _add_webhook_data_of_changed_query(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, audit_context: AuditContext
 ) -> PendingEvent:
     """Return the audit event of a changed warm query with the data for its webhook event: property :data:`CONTEXT`.

@@ -1,4 +1,4 @@
-"""Rules for changes over HTTPS of Cosmos DB containers in the catalog.
+"""Rules for changes of the catalog's Cosmos DB containers that callers request over HTTPS.
 
 The partition key path of a container never changes, and no change can set its data class to ``evidence``. Documents
 that the command-line tool writes directly to the stores are not checked by these rules.

@@ -49,7 +49,10 @@ def _iterate_member_states(
 
 
 def _iterate_times_to_set(before: Mapping[str, Any], after: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the names of the times in a member's state that a change of the member sets to the time of the change."""
+    """Yield the attributes of :class:`MemberState`, such as ``retired_at``, that a change of the member sets.
+
+    They are set to the time of the change.
+    """
     if after is None:
         yield "retired_at"
     elif before.get("enabled", True) != after["enabled"]:

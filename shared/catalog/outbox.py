@@ -172,9 +172,9 @@ def _replace_states_by_digests(content: Mapping[str, Any]) -> dict[str, Any]:
 def check_event_can_be_appended(event: PendingEvent) -> None:
     """Check that the audit event of a catalog change can be appended to its chain; if not, refuse the change.
 
-    An event whose ``BeforeState`` alone is too large is accepted if the rest of the event fits into a record; the
-    record then has digests of the states. Earlier versions of the service stored items of this size, which could
-    otherwise be neither shortened nor removed.
+    An event whose ``BeforeState`` alone is too large is accepted if the event without it fits into a record; the
+    record then has digests in place of the states. Earlier versions of the service stored items of this size. Without
+    this exception, no change could shorten or remove such an item.
 
     Raises:
         WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE``, or INVALID for a value without canonical form; the detail names

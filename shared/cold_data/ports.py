@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Name, size and time of a stored blob.
+    """Name, size, time of the last write, and ETag of a stored blob.
 
     Attributes:
         name: slash-separated path within its container.

@@ -192,13 +192,13 @@ async def _check_queries_and_rules_with_engine(loaded: "LoadedDocument", uses: "
 
 
 async def _require_members_after_apply(principals: Sequence[str], document: Any, source: str, services: Any) -> None:
-    """Check that principals are in the team as it is after a document was applied.
+    """Check that the team will contain the given principals (ids of members) after the document is applied.
 
     ``source`` is the name of the document's file, for the error.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if one is not; CONFLICT ``WORKSPACE_ID_FIXED`` for the document
-            of another workspace.
+        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if a principal would be missing; CONFLICT ``WORKSPACE_ID_FIXED``
+            for the document of another workspace.
     """
     from shared.catalog.items import ItemKind  # noqa: PLC0415  avoids slow imports for --help
 

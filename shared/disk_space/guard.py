@@ -32,9 +32,9 @@ class DiskState(StrEnum):
 
 
 class DiskGuard:
-    """Rejects new data before the disk is full.
+    """Rejects new data before the disk is full, so that a reserve of free space remains.
 
-    The reserve remains for data that was accepted before: events on their way to the archive and the query table, audit
+    The reserve is for data that was accepted before: events on their way to the archive and the query table, audit
     records, and checkpoints.
 
     Args:

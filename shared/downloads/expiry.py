@@ -147,7 +147,7 @@ async def remove_job_files_except_result(blobs: BlobStore, jobs: JobStore, job_i
 
 
 async def _remove_upload(blobs: BlobStore, job: Job) -> None:
-    """Delete the uploaded file of an import, also if it exists only as blocks, which are not in any listing."""
+    """Delete the uploaded file of an import, even if it exists only as uncommitted blocks, which listings omit."""
     if job.import_request is not None:
         await blobs.delete([build_upload_blob_name(job.id)])
 

@@ -48,8 +48,8 @@ type ConnectionLookups = tuple[str, ...]
 def is_pending_too_long(pending_since: datetime, now: datetime) -> bool:
     """Return whether a job that is pending since ``pending_since`` must be started again.
 
-    This is the case after ``START_TIMEOUT``, or if ``pending_since`` is that far in the future because the clock was
-    set back.
+    This is the case if ``pending_since`` is more than ``START_TIMEOUT`` ago. If the clock was set back,
+    ``pending_since`` can be more than ``START_TIMEOUT`` in the future; then the job must be started again, too.
     """
     return abs(now - pending_since) > START_TIMEOUT
 

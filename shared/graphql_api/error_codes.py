@@ -36,7 +36,8 @@ def build_reply_too_large_error() -> WorkspaceError:
 def to_graphql_code(error: WorkspaceError) -> str:
     """Return the GraphQL error code for a service error.
 
-    The engine's errors about a query become ``INTERNAL_ERROR``, because the caller did not write the query.
+    An error of the query engine about the text of a saved query becomes ``INTERNAL_ERROR``, because the caller did not
+    write this text.
     """
     return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 

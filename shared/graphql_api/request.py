@@ -33,9 +33,10 @@ class PrefetchedColumns:
         self._missing: set[str] = set()
 
     def get_columns(self, lookup: str) -> tuple[Column, ...]:
-        """Return the result columns of the query with this lookup (id in URLs), or raise the error of their loading.
+        """Return the loaded result columns of the query with this lookup (id in URLs).
 
-        If they are not loaded yet, remember the lookup for :meth:`load_missing`, and return no columns.
+        If they could not be loaded, raise the error. If they are not loaded yet, remember the lookup for
+        :meth:`load_missing`, and return no columns.
         """
         loaded = self._loaded.get(lookup)
         if loaded is None:

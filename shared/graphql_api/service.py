@@ -263,7 +263,7 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
 
 
 def _to_graphql_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
-    """Convert the library's result; ``failures`` are errors of fields that returned a fallback value."""
+    """Convert a result of the GraphQL library; ``failures`` are errors of fields that returned a fallback value."""
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
         return _build_rejected_result(errors)

@@ -190,9 +190,9 @@ def _get_argument_value_node(node: ParseNode) -> ParseNode:
 
 
 def _install_column_functions() -> None:
-    """Make the translator library convert ``column_ifexists`` and ``pack_all`` once it knows the input columns.
+    """Make the translator library replace ``column_ifexists`` and ``pack_all`` by expressions over existing columns.
 
-    The functions become expressions that only name existing columns.
+    The library does so when it knows the input columns of the query operator that contains the call.
     """
     replace_attribute(schema, "resolve_let_refs", _patch_let_references_for_column_functions)
 
@@ -359,7 +359,10 @@ macros: tuple[str, ...] = ()
 
 
 def install_into_translator() -> None:
-    """Add name lists, named arguments, ``column_ifexists``, ``pack_all`` and default column names to the library."""
+    """Add name lists, named arguments, ``column_ifexists`` and ``pack_all`` to the KQL translator library.
+
+    Also make the library use the default column names of Microsoft's language service.
+    """
     _install_name_lists_and_named_arguments()
     _install_column_functions()
     replace_attribute(naming, "expression_name", _patch_default_column_names)

@@ -160,7 +160,10 @@ def _patch_paths_for_special_names(library_function: Callable[[ir.PathAccess], S
 
 
 def _can_express_step_in_json_path(step: ir.PathStep) -> bool:
-    """Return whether DuckDB has a JSON path for a step; it reads a quoted ``*`` as a wildcard and rejects ``""``."""
+    """Return whether a JSON path of DuckDB can express a step, such as ``.a``, of a path in KQL.
+
+    DuckDB rejects an empty name, reads ``*`` as a wildcard even in quotes, and cannot escape quotes and backslashes.
+    """
     return step.name is None or (step.name != "" and not set(step.name) & set('*"\\'))
 
 
@@ -172,7 +175,7 @@ def _render_json_pointer(property_name: Sql) -> Sql:
 def _patch_static_paths_for_special_names(
     library_function: Callable[[tuple[ir.PathStep, ...]], str | None],
 ) -> Callable[[tuple[ir.PathStep, ...]], str | None]:
-    """Patch the library so that it uses no JSON path for a property whose name a JSON path cannot express."""
+    """Patch the translator library so that it uses no JSON path for a property name that a JSON path cannot express."""
     return lambda steps: library_function(steps) if all(map(_can_express_step_in_json_path, steps)) else None
 
 
@@ -205,7 +208,10 @@ def _render_indexed_element(base: Sql, index: Sql) -> Sql:
 def _patch_dynamic_literals_to_keep_form(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
-    """Patch the library so that a ``dynamic(...)`` with values that JSON lacks keeps its form, array or bag."""
+    """Patch the translator library to record whether a ``dynamic(...)`` literal is an array or a bag (JSON object).
+
+    This concerns literals with values that JSON lacks, such as datetimes.
+    """
 
     def convert_dynamic_literal(node: ParseNode) -> ir.Expr:
         lowered = library_function(node)
@@ -221,7 +227,7 @@ def _patch_dynamic_literals_to_keep_form(
 def _patch_paths_to_accept_dot_before_bracket(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
-    """Patch the library's conversion of paths so that it also accepts a dot before a bracket, as in ``d.["a"]``."""
+    """Patch the translator library so that a path may have a dot before a bracket, as in ``d.["a"]``."""
 
     def convert_path(node: ParseNode) -> ir.Expr:
         base, *steps = get_child_rules(node)
@@ -241,7 +247,10 @@ def _read_path_step(node: ParseNode) -> ir.PathStep:
 
 
 def _convert_string_index_to_key(step: ir.PathStep) -> ir.PathStep:
-    """Convert a path step whose index is a string, as in ``d["a"]``, to a step by name; return others unchanged."""
+    """Convert a path step whose index is a string, as in ``d["a"]``, to a step by name, as in ``d.a``.
+
+    Return any other step unchanged.
+    """
     if isinstance(step.index, ir.Literal) and step.index.kind == "string":
         return ir.PathStep(name=str(step.index.value))
     return step

@@ -1,8 +1,8 @@
 """KQL functions and plugins over IPv4 and IPv6 addresses that SQL cannot express.
 
 An IPv4 address is compared with an IPv6 address as its mapped form ``::ffff:a.b.c.d``. The plugins ``ipv4_lookup`` and
-``ipv6_lookup`` join rows with a table of networks by an address, or by a network. The addresses of a network are a
-range of integers. Two such ranges are either disjoint, or one contains the other. Therefore the plugins only test
+``ipv6_lookup`` join rows, by a column with addresses or networks, with a table of networks. The addresses of a network
+are a range of integers. Two such ranges are either disjoint, or one contains the other. Therefore the plugins only test
 whether the two ranges have a common address.
 """
 
@@ -331,7 +331,7 @@ def _split_off_unmatched_flag(arguments: Sequence[ParseNode]) -> tuple[Sequence[
 
 
 def install_into_translator() -> None:
-    """Add the functions over IP addresses, and the plugins ``ipv4_lookup`` and ``ipv6_lookup``."""
+    """Add IP address functions and the plugins ``ipv4_lookup`` and ``ipv6_lookup`` to the KQL translator library."""
     install_scalar_calls(CALLS)
     for version in _VERSION_BITS:
         add_plugin(f"ipv{version}_lookup", _build_lookup_parser(version))

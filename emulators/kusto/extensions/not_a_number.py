@@ -1,7 +1,8 @@
 """Comparisons with NaN as in IEEE 754: NaN is unequal to every value, also to itself, and has no order.
 
-In SQL, NaN equals itself and is greater than every other number. Therefore the SQL tests the greater operand of a
-comparison, unless it cannot be NaN. Joins and groups still treat all NaN as one value.
+In SQL, NaN equals itself and is greater than every other number. Therefore the translation adds a test to the SQL of a
+comparison such as ``a > b``: the greater operand ``a`` must not be NaN. No test is added for an operand that cannot be
+NaN. Joins and groups still treat all NaN as one value.
 """
 
 import dataclasses
@@ -71,7 +72,7 @@ def _add_nan_test_to_comparison(node: ir.BinaryOp, comparison: Sql, operands: Se
 
 
 def _join_comparison_and_nan_test(comparison: Sql, test: Sql, *, negated: bool = False) -> Sql:
-    """Return the SQL of a comparison with a fixed result for NaN: false, or true if ``negated``.
+    """Return SQL for a comparison whose result is false if an operand is NaN, or true if ``negated``.
 
     ``test`` is SQL that is false if an operand is NaN.
     """

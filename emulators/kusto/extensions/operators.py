@@ -259,8 +259,8 @@ def _add_column_type_guard(
 ) -> Sql:
     """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column.
 
-    ``column_side_index`` is the side of this column, 0 for left or 1 for right; ``known_type`` is the type of the other
-    side, None if it is also unknown.
+    ``column_side_index`` is 0 if this column is the left operand, and 1 if it is the right operand. ``known_type`` is
+    the type of the opposite operand; None if that type is also unknown.
     """
     sides = [node.left, node.right]
     column, other = sides[column_side_index], sides[1 - column_side_index]
@@ -407,7 +407,7 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 def _install_arithmetic() -> None:
     """Make the translator library choose the SQL of arithmetic by operand types.
 
-    Also make the library treat ``dynamic(null)`` as a value of type dynamic.
+    Also make the translator library treat ``dynamic(null)`` as a value of type dynamic.
     """
     replace_attribute(translate, "render_expr", _patch_arithmetic_to_choose_macros)
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
@@ -434,7 +434,13 @@ def _patch_arithmetic_to_choose_macros(library_function: Callable[[ir.Expr], Sql
 
 
 def _check_division_operands(node: ir.BinaryOp) -> None:
-    """Check that no operand of a division is known to be dynamic; DuckDB's own error would not state the types."""
+    """Reject a division if an operand is known to be dynamic (JSON).
+
+    Without this check, DuckDB would reject the SQL with an error that does not state the types.
+
+    Raises:
+        QueryError: an operand is dynamic.
+    """
     kinds = [infer_static_type(each) or "unknown" for each in (node.left, node.right)]
     if DYNAMIC_KINDS & set(kinds):
         listed = ", ".join("dynamic" if each in DYNAMIC_KINDS else each for each in kinds)
@@ -454,7 +460,10 @@ def _find_arithmetic_macro_name(node: ir.BinaryOp) -> str | None:
 
 
 def _contains_aggregate_call(root: ir.Expr) -> bool:
-    """Return whether an expression contains a call of an aggregate; a reference to its result column is not a call."""
+    """Return whether an expression contains a call of an aggregate, such as ``sum(x)``.
+
+    A reference to the column with the result of an aggregate is not a call.
+    """
     return any(isinstance(node, ir.RenderedAggregate) and "(" in node.sql for node in iterate_nodes(root))
 
 

@@ -95,7 +95,7 @@ class KeyValueReader:
         return (self.text[start:limit].strip() if quoted is None else quoted[0]), limit
 
     def _find_match_start_or_text_end(self, pattern: re.Pattern[str], position: int) -> int:
-        """Return the index of a pattern's first match from a position on; the length of the text without a match."""
+        """Return the index of the first match of a pattern from a position on; the text's length without a match."""
         match = pattern.search(self.text, position)
         return len(self.text) if match is None else match.start()
 
@@ -137,9 +137,10 @@ class KeyValueReader:
 
 
 def _compile_alternatives(texts: Sequence[str]) -> re.Pattern[str]:
-    """Compile a pattern that matches each of the texts.
+    """Compile a regular expression that matches any of the texts literally.
 
-    One search for all of them ends at the first match. A search for each text would read to the end for a missing text.
+    A search with it ends at the first occurrence of any text. Separate searches would be slower, because the search for
+    a missing text reads to the end.
     """
     return re.compile("|".join(map(re.escape, texts)))
 

@@ -139,7 +139,7 @@ def _list_sort_columns(sort: ir.Sort) -> list[str]:
 
 
 def _iterate_outermost_window_calls(root: IrNode) -> Iterator[ir.FunctionCall]:
-    """Yield each outermost call of a window function."""
+    """Yield each call of a window function in an expression, except calls inside the arguments of another such call."""
     if isinstance(root, tuple | list):
         for each in root:
             yield from _iterate_outermost_window_calls(each)
@@ -151,10 +151,10 @@ def _iterate_outermost_window_calls(root: IrNode) -> Iterator[ir.FunctionCall]:
 
 
 def _count_restarting_sort_keys(call: ir.FunctionCall, sort_columns: Sequence[str]) -> int | None:
-    """Return n if a window function restarts whenever one of the first n sort keys changes.
+    """Return the number n if a window function restarts whenever one of the first n sort columns changes.
 
-    Return None if the function has another restart condition, if it ranks a column other than the next sort key, or if
-    ``PARTITION BY`` cannot compute the function.
+    Return None in three cases: the function has a different restart condition; the function is a rank of a column other
+    than the sort column n + 1; or ``PARTITION BY`` cannot compute the function.
     """
     if call.name.lower() not in _FUNCTIONS or len(call.args) != 2:  # noqa: PLR2004  value and restart
         return None
@@ -169,7 +169,10 @@ def _count_restarting_sort_keys(call: ir.FunctionCall, sort_columns: Sequence[st
 
 
 def _find_columns_that_cause_restart(restart: ir.Expr) -> set[str] | None:
-    """Return the columns in a condition such as ``a != prev(a) or b != prev(b)``; None for any other condition."""
+    """Return the columns ``a`` and ``b`` for a restart condition such as ``a != prev(a) or b != prev(b)``.
+
+    Return None for a condition of any other form.
+    """
     if not isinstance(restart, ir.BinaryOp):
         return None
     if restart.op == "or":

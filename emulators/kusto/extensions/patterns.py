@@ -104,7 +104,7 @@ class ReduceByPattern(UnorderedOutputOperator):
         return [*input_columns, *(name if name not in input_columns else f"{name}1" for name in _COLUMNS)]
 
     def replace_expressions(self, substitute: ExpressionReplacer) -> "ReduceByPattern":
-        """Return a copy of the operator with ``substitute`` applied to the expression."""
+        """Return a copy of the operator with ``substitute`` applied to the expression whose texts are grouped."""
         return dataclasses.replace(self, value=substitute(self.value))
 
 
@@ -338,6 +338,7 @@ def _parse_pattern_plugin(
 
 
 def _is_default_placeholder(expr: ir.Expr) -> bool:
+    """Return whether an argument of a plugin is ``"~"``, which requests the default of its parameter."""
     return isinstance(expr, ir.Literal) and expr.value == _DEFAULT
 
 
@@ -364,7 +365,7 @@ def _read_numeric_option(plugin_name: str, option_name: str, expr: ir.Expr, defa
 
 
 def install_into_translator() -> None:
-    """Add the operator ``reduce``, and the plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
+    """Add ``reduce``, ``basket``, ``autocluster`` and ``diffpatterns`` to the KQL translator library."""
     add_operator("ReduceByOperator", _parse_reduce)
     for name in _FUNCTIONS:
         add_plugin(name, functools.partial(_parse_pattern_plugin, plugin_name=name))

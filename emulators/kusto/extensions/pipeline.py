@@ -82,14 +82,15 @@ def map_tables_to_columns() -> Mapping[str, Sequence[str]]:
 
 
 def get_table_names() -> list[str]:
-    """Return the names of all tables in alphabetical order."""
+    """Return the names of all tables in the query's database, in alphabetical order."""
     return sorted(_TABLES.get())
 
 
 def find_columns_of_readable_tables() -> dict[str, list[str]] | None:
-    """Return the columns of each table that the current operator can read; None if the tables are unknown.
+    """Return the columns of each table that the current query operator can read; None if the tables are unknown.
 
-    The current operator is the one whose columns the translator library infers, or whose SQL the library renders.
+    The current operator is the one that the translator library is processing: the library infers its output columns or
+    renders its SQL.
     """
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known

@@ -90,7 +90,11 @@ def read_output_schema_and_wildcard(schema_clause: ParseNode | None) -> tuple[Sc
 
 
 def read_text_argument(expr: ir.Expr | None, default_text: str) -> str:
-    """Return the text of an argument of ``bag_unpack`` that must be a literal; ``default_text`` if it is missing."""
+    """Return the text of an optional argument of ``bag_unpack``; ``default_text`` if the argument is missing.
+
+    Raises:
+        QueryError: the argument is not a literal.
+    """
     if expr is None:
         return default_text
     if not isinstance(expr, ir.Literal) or expr.value is None:
@@ -129,7 +133,10 @@ def _install_bag_unpack() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class BagPropertiesDiscovery(UnorderedOutputOperator):
-    """Operator of the query that runs before ``bag_unpack`` and lists the names and JSON types of the properties."""
+    """Query operator that lists the names and JSON types of the properties of the JSON objects in a column.
+
+    A separate query with this operator runs before the query that contains ``bag_unpack``, to find its output columns.
+    """
 
     column: str
 
@@ -173,7 +180,10 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     star: bool = False
 
     def build_column_discovery_operator(self) -> ir.Operator:
-        """Return the query operator that lists the names and JSON types of the properties."""
+        """Return the query operator that lists the names and JSON types of the properties to unpack.
+
+        The query with this operator runs before the query with ``bag_unpack``.
+        """
         return BagPropertiesDiscovery(self.column)
 
     def render(self, input_sql: Sql, input_columns: list[str]) -> Sql:
@@ -195,8 +205,9 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     def infer_output_columns(self, input_columns: list[str]) -> list[str]:
         """Return the input's columns without the unpacked column, and one column for each property of its JSON objects.
 
-        Without an output schema in the query, the discovery query has found the properties. With a schema, return the
-        columns of the schema, and the input's columns only if the schema includes them by a star.
+        The properties are known from a separate query that ran before (see `BagPropertiesDiscovery`). If the query
+        declares an output schema, return the columns of the schema instead; the input's columns are then included only
+        if the schema contains a star.
         """
         sources, properties = (
             self._list_columns_except_unpacked_one(input_columns),
@@ -215,7 +226,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return [name for name in input_columns if name != self.column]
 
     def _map_columns_to_property_and_type(self, input_columns: list[str]) -> dict[str, tuple[str, KustoType]]:
-        """Return the property and the Kusto type of each new column, by name."""
+        """Return the source property and the Kusto type of each new column, by column name."""
         if self.schema is not None:
             return {name: (name[len(self.prefix) :], kind) for name, kind in self.schema}
         found = {column_name_from_value(row[0]): row[1] for row in self.discovery_rows if row[0] not in self.ignored}

@@ -111,6 +111,8 @@ def _render_dynamic_value_error(construct: str) -> Sql:
 
 
 def _patch_operators_to_recognize_top(library_function: Callable[..., Sql]) -> Callable[..., Sql]:
+    """Patch the translator library to record whether the operator that it renders is ``top``, for error messages."""
+
     def render_operator(op: ir.Operator, input_sql: Sql, input_columns: list[str] | None = None) -> Sql:
         with _IS_TOP.bound(isinstance(op, ir.Top) or (isinstance(op, TakeRows) and bool(op.keys))):
             return library_function(op, input_sql, input_columns)
@@ -321,10 +323,10 @@ def _render_returned_columns(
 
     Args:
         args: arguments of the aggregate that select columns.
-        taken_names: names that ``*`` must not add.
+        taken_names: names of columns that ``*`` must not add.
         input_columns: names of the columns of the input.
-        unnamed_prefix: start of the name of a column without a default name; the argument's number follows.
-        first_index: number of the first argument.
+        unnamed_prefix: prefix of the name for an argument without a default name, such as ``any_arg`` for ``any_arg0``.
+        first_index: number after the prefix for the first argument; it increases by 1 for each argument.
     """
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: ColumnsWithSql = []

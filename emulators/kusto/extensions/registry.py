@@ -1,6 +1,6 @@
 """Functions that add scalar KQL functions to the translator library.
 
-Their argument ``argument_counts`` contains the accepted numbers of arguments of the KQL function.
+The parameter ``argument_counts`` of these functions contains the numbers of arguments that the KQL function accepts.
 """
 
 from collections.abc import Callable, Collection
@@ -19,7 +19,10 @@ ANY_NUMBER = range(1, 65)
 
 
 def add_template_function(function_name: str, sql_template: Sql, *argument_counts: int) -> None:
-    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once."""
+    """Add a KQL function that is translated by an SQL template, such as ``"upper({0})"``.
+
+    The template must use each argument at most once.
+    """
     writer.SPECIAL_FORMS.pop(function_name, None)
     SCALAR_FUNCTIONS[function_name] = FunctionSpec(function_name, "template", sql_template, argument_counts)
 

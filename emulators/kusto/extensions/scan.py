@@ -117,10 +117,11 @@ def _replace_step_expressions(step: ScanStep, substitute: ExpressionReplacer) ->
 
 
 def _assign_hidden_column(step: ScanStep, column_name: str, hidden_name: str, step_names: Sequence[str]) -> ScanStep:
-    """Return a copy of a step that writes to the column ``hidden_name`` instead of the input column ``column_name``.
+    """Return a copy of a step that assigns to the hidden column ``hidden_name`` instead of an input column.
 
-    If the step assigns no value to the input column, the copy assigns the value of the input row to the hidden column.
-    References such as ``s1.name`` read the hidden column.
+    A step of ``scan`` may assign a value to the input column ``column_name``. In the SQL a separate "hidden" column
+    stores this value. If the step does not assign the input column, the copy stores the value of the input row in the
+    hidden column. References to the input column of a step, such as ``s1.name``, read the hidden column.
     """
     assigned = [each for each in step.assignments if each.name == column_name]
     others = tuple(each for each in step.assignments if each.name != column_name)
@@ -166,6 +167,10 @@ def _require_sql_type_of_column(column_name: str) -> DuckDbType:
 
 
 def _render_columns_replaced_by_hidden(sql: Sql, assigned_columns: Sequence[str]) -> Sql:
+    """Return SQL in which the input columns that a step assigns get the values of their hidden columns.
+
+    The hidden columns are removed; see `_assign_hidden_column`.
+    """
     hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned_columns}
     replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned_columns)
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
@@ -288,7 +293,7 @@ class RollingPercentile(UnorderedOutputOperator):
         return [*self.timeline.columns, *self.timeline.dimensions, name]
 
     def replace_expressions(self, substitute: ExpressionReplacer) -> "RollingPercentile":
-        """Return a copy of the plugin with ``substitute`` applied to its constants."""
+        """Return a copy of the plugin with ``substitute`` applied to the bin size, percentile and number of bins."""
         timeline = self.timeline.replace_expressions(substitute)
         return dataclasses.replace(
             self, timeline=timeline, percentile=substitute(self.percentile), bins=substitute(self.bins)
@@ -402,7 +407,7 @@ class SequenceDetect(UnorderedOutputOperator):
         return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
 
     def replace_expressions(self, substitute: ExpressionReplacer) -> "SequenceDetect":
-        """Return a copy of the plugin with ``substitute`` applied to the limits and the predicates."""
+        """Return a copy of the plugin with ``substitute`` applied to the maximum times and the predicates."""
         steps = tuple(dataclasses.replace(step, expr=substitute(step.expr)) for step in self.steps)
         window, span = substitute(self.step_window), substitute(self.span)
         return dataclasses.replace(self, steps=steps, step_window=window, span=span)

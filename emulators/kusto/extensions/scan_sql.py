@@ -94,7 +94,7 @@ class ScanSql:
         )
 
     def _render_partitioned_input(self) -> Sql:
-        """Return SQL for the input rows; they include the partition number if a step outputs only its last match."""
+        """Return SQL for the input rows, with their partition numbers if a step outputs only its last match."""
         p = self._p
         if not self._has_last:
             return f"{p}i"
@@ -211,7 +211,7 @@ class ScanSql:
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
     def _render_expression_for_state(self, expr: ir.Expr, step_index: int) -> Sql:
-        """Return SQL for an expression in which references like ``step.column`` read the state of this step."""
+        """Return SQL for an expression; references such as ``s1.column`` read the state of step ``step_index``."""
         return render_expression(self._replace_column_references(expr, step_index))
 
     def _replace_column_references(self, node: IrNode, step_index: int) -> IrNode:
@@ -284,16 +284,20 @@ class ScanSql:
         )
 
     def _get_input_column_name(self, column_name: str) -> str:
+        """Return the name that the SQL of the scan uses for an input column."""
         return f"{self._p}i{self._cols.index(column_name)}"
 
     def _get_assigned_value_column_name(self, column_name: str) -> str:
+        """Return the name of the SQL column with the value that a step assigns to a declared column."""
         return f"{self._p}v{list(self._declared).index(column_name)}"
 
     def _get_state_field_name(self, step_index: int, owner_step_index: int, column_name: str) -> str:
+        """Return the name of a field in the state of step ``step_index``: a column of step ``owner_step_index``."""
         position = [*self._cols, *self._declared].index(column_name)
         return f"{self._p}s{step_index}_{owner_step_index}_{position}"
 
     def _render_value_before_first_match(self, column_name: str) -> Sql:
+        """Return SQL for ``step.column`` before any row matches the step: null, or the default of a declared column."""
         declared = self._declared.get(column_name)
         return (
             self._render_default_value(declared)

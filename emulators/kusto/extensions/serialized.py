@@ -32,7 +32,11 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of rows: serialized (significant), not significant, or lost (serialized only in Kusto, see `LOST`)."""
+    """Order of the rows that a query operator returns.
+
+    The order is significant (serialized rows), not significant, or lost: significant in Kusto, but not preserved by the
+    emulator.
+    """
 
     SERIALIZED = "serialized"
     NONE = "none"

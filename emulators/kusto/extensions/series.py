@@ -86,7 +86,10 @@ _EXACT = "9007199254740992"
 
 
 def _render_expression_for_each_pair_of_elements(element_expression: Sql) -> Sql:
-    """Return SQL that evaluates an expression for each pair of elements of two series, ``_e[1]`` and ``_e[2]``."""
+    """Return SQL that evaluates an expression such as ``_e[1] + _e[2]`` for each position of two series.
+
+    ``_e[1]`` is the element of the first series at this position, ``_e[2]`` the element of the second series.
+    """
     return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {element_expression})"
 
 
@@ -420,10 +423,12 @@ def _render_call_for_one_output(call: SeriesCall, node: ir.FunctionCall) -> Sql:
 
 
 def build_output_builder_for_internal_function(internal_function: str) -> OutputExpressionBuilder:
-    """Return a function that reads one output by a call of an internal function, whose last argument names the output.
+    """Return a function that builds the expression for one output of a KQL function with several outputs.
+
+    The expression is a call of an internal function, with the arguments of the KQL function and the output's name.
 
     Args:
-        internal_function: name of the function; it contains a space, so that no query can call the function.
+        internal_function: name of the internal function; it contains a space, so that no query can call the function.
     """
 
     def build_output_expression(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:

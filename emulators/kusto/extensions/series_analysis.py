@@ -62,6 +62,8 @@ def _install_series_stats() -> None:
 
 
 def _build_macro_renderer_with_optional_flag(macro_name: str) -> Callable[[ir.FunctionCall], Sql]:
+    """Return a function that renders a KQL call as a macro call with a series and a flag, which is false by default."""
+
     def render_call_sql(call: ir.FunctionCall) -> Sql:
         series, *flag = (render_expression(arg) for arg in call.args)
         return f"{macro_name}({series}, {flag[0] if flag else 'FALSE'})"

@@ -1,7 +1,8 @@
 """Queries with several results, from ``fork``, ``facet``, and the plugins ``preview`` and ``funnel_sequence``.
 
-Each result is translated separately. For the selected result, the operator with several results is replaced by the
-operators of this result, followed by a marker that states the number of results.
+Such a query is translated once for each result. The caller selects the result with `bind_selected_result`. The parser
+then replaces the operator, such as ``fork``, by the operators of the selected result and a marker, `EndOfResult`. The
+marker states how many results the query has.
 """
 
 import contextlib
@@ -37,11 +38,11 @@ type NamedResult = tuple[str, Callable[[], Sequence[ir.Operator]]]
 
 @dataclasses.dataclass(frozen=True)
 class EndOfResult(PipelineOperator):
-    """Marker that ends the operators of one result of a query with several results.
+    """Marker after the last operator of the result that is being translated, in a query with several results.
 
     Attributes:
         count: number of results of the query.
-        name: name of this result; empty without a name.
+        name: name of the translated result; empty if the result has no name.
     """
 
     count: int
@@ -75,7 +76,7 @@ def build_misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def bind_selected_result(result_index: int) -> Iterator[None]:
-    """Context manager: select the result, by its index, that is translated if a query has several results."""
+    """Context manager: translate the result with index ``result_index`` of each query that has several results."""
     token = _SELECTED.set(result_index)
     try:
         yield
@@ -101,9 +102,9 @@ def build_operators_of_selected_result(node: ParseNode, results: Sequence[NamedR
 
 
 def split_off_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
-    """Remove the marker `EndOfResult` from the end of a query; return the query and the marker.
+    """Remove the marker `EndOfResult` from the end of a query; return the query without it, and the marker.
 
-    For a query without a marker, a marker that states one result is returned.
+    If the query has no marker, return the query unchanged and a new marker that states one result.
     """
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):

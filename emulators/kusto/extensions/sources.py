@@ -72,6 +72,14 @@ class TypedUnion(ir.Union, DataDependentOperator):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ResultColumn:
+    """Column in the result of a ``union``.
+
+    Attributes:
+        name: name of the column in the result.
+        source: name of the column in the inputs.
+        kind: Kusto type, if the inputs have columns of this name with different types; else empty.
+    """
+
     name: str
     source: str
     kind: str
@@ -162,10 +170,16 @@ def _read_names_given_by_as(nodes: Sequence[ParseNode]) -> list[str | None]:
 def _iterate_wildcard_queries_and_labels(
     branch: ir.Query, label: str | None, *, fuzzy: bool
 ) -> Iterator[tuple[ir.Query, str | None]]:
-    """Yield the query of an input of ``union``, and the name that ``as`` gives to the input (None without ``as``).
+    """Yield the queries for one input of ``union``, which can be a wildcard such as ``Tele*``.
 
-    For a wildcard, yield a query for each matching view, and the wildcard itself if it matches tables. A wildcard that
-    matches nothing is yielded, too, so that the library reports it, unless ``fuzzy`` (``isfuzzy=true``).
+    An input that is not a wildcard yields its query and ``label``. A wildcard yields one query for each matching view,
+    and a query of the wildcard itself if it also matches tables; their label is None. A wildcard without any match is
+    yielded as well, so that the translator library reports it, except if ``fuzzy`` (``isfuzzy=true``).
+
+    Args:
+        branch: query of the input.
+        label: name that the operator ``as`` gives to the input; None without ``as``.
+        fuzzy: True to ignore a wildcard without any match.
     """
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
@@ -305,6 +319,7 @@ def _render_union_input(op: ir.Union, arm: _SqlAndLabel, columns_to_compare: Seq
 
 
 def _get_type_column_name(column_name: str) -> str:
+    """Return the name of the temporary column that contains the type of the column ``column_name``."""
     return f"\N{SYMBOL FOR NULL}{column_name}"
 
 

@@ -41,9 +41,10 @@ class StarCondition(ir.Expr):
 
 
 def replace_nodes(root: IrNode, replace_node: Callable[[ir.Expr], ir.Expr]) -> IrNode:
-    """Return a copy of an expression with ``replace_node`` applied to each node.
+    """Return a copy of an expression in which ``replace_node`` has replaced nodes.
 
-    ``replace_node`` returns the given node itself if the nodes inside it must be replaced instead.
+    The function calls ``replace_node`` for a node. If the result is a new node, the new node replaces the old node. If
+    the result is the same node, the function continues with the nodes inside it.
     """
     if isinstance(root, tuple):
         return tuple(replace_nodes(each, replace_node) for each in root)

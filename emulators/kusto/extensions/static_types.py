@@ -173,10 +173,10 @@ def accepts_argument_types(parameters: SignatureParameters, types: ArgumentTypes
 def iterate_possible_parameter_lists(
     parameters: SignatureParameters, argument_count: int
 ) -> Iterator[SignatureParameters]:
-    """Yield each list of parameters that a call with ``argument_count`` arguments may have.
+    """Yield each list of parameters, one for each argument, that matches a call with ``argument_count`` arguments.
 
-    Repeatable parameters are repeated as a group, for instance the pairs of ``case``. They come before the other
-    parameters, or are the last parameter.
+    Parameters of a signature can be repeatable. The repeatable parameters form a group that is repeated as a whole, for
+    instance the pair of condition and value in ``case``. The group is at the start or at the end of the signature.
     """
     group = [each for each in parameters if each.get("most", 1) > 1]
     if not group or parameters[0] is not group[0]:

@@ -159,6 +159,10 @@ _ELEMENTS = "list_transform(TRY_CAST({json} AS JSON[]), lambda _sa: coalesce(_sa
 
 
 def _render_array_join_or_text(json_value: Sql, join_template: Sql) -> Sql:
+    """Return SQL that joins the elements of a JSON array, and converts any other JSON value to text.
+
+    ``join_template`` is the SQL that joins the elements of the array ``{json}``.
+    """
     found = join_template.replace("{json}", json_value)
     return f"CASE WHEN json_type({json_value}) = 'ARRAY' THEN {found} ELSE coalesce({json_value} ->> '$', '') END"
 

@@ -90,7 +90,12 @@ class ColumnPattern:
 
 @dataclasses.dataclass(frozen=True)
 class SelectColumns(PipelineOperator):
-    """Query operator ``project-keep``, ``project-away`` or ``project-reorder``; ``mode`` is the last word."""
+    """Query operator ``project-keep``, ``project-away`` or ``project-reorder``.
+
+    Attributes:
+        patterns: patterns of the column names in the query, in order.
+        mode: part of the operator's name after ``project-``: ``keep``, ``away`` or ``reorder``.
+    """
 
     patterns: tuple[ColumnPattern, ...]
     mode: str
@@ -122,9 +127,12 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """Query operator ``take``, ``top`` or ``sample``; its number of rows may be any constant expression.
+    """Query operator ``take``, ``top`` or ``sample``, which returns a number of rows.
 
-    ``keys`` are the sort keys of ``top``; ``random`` is True for ``sample``.
+    Attributes:
+        count: number of rows, a constant expression.
+        keys: sort keys of ``top``; empty for ``take`` and ``sample``.
+        random: True for ``sample``.
     """
 
     count: ir.Expr
@@ -276,9 +284,14 @@ def _install_as_operator() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class NameRows(PipelineOperator):
-    """Query operator ``as``, if another part of the query uses the name that it assigns.
+    """Query operator ``as``, which gives a name to its input rows, so that other parts of the query can read them.
 
-    The translation replaces the operator by a ``let`` statement. ``offset`` is its position in the query text.
+    The translation replaces the operator by a ``let`` statement. The parser creates this operator only if another part
+    of the query uses the name.
+
+    Attributes:
+        name: name of the rows.
+        offset: index of the operator's first character in the query text.
     """
 
     name: str

@@ -83,8 +83,8 @@ def _replace_level_expressions(level: TopNestedLevel, substitute: ExpressionRepl
 class _TopNestedSql:
     """Builder of the SQL for ``top-nested``, one level after the other.
 
-    Each level ranks the values of its expression and assigns the records to the top values. The remaining records are
-    the "others" of this level; lower levels do not rank them.
+    Each level ranks the values of its expression and assigns the records (input rows) to the top values. The remaining
+    records are called the "others" of this level; lower levels do not rank their values.
     """
 
     def __init__(self, operator: TopNested, input_sql: Sql, input_columns: list[str]) -> None:

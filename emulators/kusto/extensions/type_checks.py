@@ -53,7 +53,10 @@ def render_error(error_code: str, message: str) -> Sql:
 
 
 def add_type_guard(type_test: Sql, failure: Sql, sql: Sql) -> Sql:
-    """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test counts as false."""
+    """Return SQL that evaluates ``failure`` (such as an error) if the SQL ``type_test`` is true, else ``sql``.
+
+    An empty ``type_test`` counts as false.
+    """
     return f"CASE WHEN {type_test} THEN {failure} ELSE {sql} END" if type_test else sql
 
 
@@ -83,9 +86,9 @@ def join_tests_with_or(*tests: Sql) -> Sql:
 
 
 def join_tests_with_and(*tests: Sql) -> Sql:
-    """Join the SQL of type tests by AND; if one test is empty (no test), return an empty text.
+    """Join the SQL of type tests by AND; if one test is empty (no test possible), return an empty text.
 
-    The remaining tests are not joined, because their result would be true for more values than all tests together.
+    Without the empty test, the joined test could be true for values that do not meet all conditions.
     """
     return " AND ".join(tests) if all(tests) else ""
 
@@ -174,7 +177,11 @@ def _check_aggregate_arguments(op: ir.Summarize) -> None:
 
 
 def _check_window_functions(op: ir.Operator) -> None:
-    """Check the arguments of window functions; this happens before the calls are replaced by columns."""
+    """Check the argument types of window function calls, before columns replace these calls in the operator.
+
+    Raises:
+        QueryError: no signature of the function accepts the arguments.
+    """
     if not isinstance(op, WindowedOperator):
         return
     with bind_input_types(op.operator):
@@ -185,7 +192,10 @@ def _check_window_functions(op: ir.Operator) -> None:
 
 
 def _is_aggregate_call(call: ir.FunctionCall) -> bool:
-    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
+    """Return whether a call in a ``summarize`` is an aggregate.
+
+    Some names, such as ``hll_merge``, belong to an aggregate with one argument and a scalar function with several.
+    """
     return len(call.args) == 1 or not read_kql_function_descriptions("functions").get(call.name)
 
 
@@ -201,9 +211,10 @@ def _convert_arguments_to_text(call: ir.FunctionCall) -> ir.FunctionCall:
 
 
 def _convert_values_to_common_type(call: ir.FunctionCall) -> ir.FunctionCall:
-    """Return a call in which all values have one type: dynamic if a value is dynamic, decimal if one is decimal.
+    """Return a copy of a call such as ``iff(c, a, b)`` in which the values ``a`` and ``b`` have the same type.
 
-    Without this, DuckDB would parse texts next to a dynamic value as JSON, and return a real instead of a decimal.
+    Texts become dynamic if another value is dynamic, and reals become decimals if another value is a decimal. Otherwise
+    DuckDB would parse the texts as JSON, and return a real instead of a decimal.
     """
     last = len(call.args) - 1
     values = range(last + 1) if call.name in _COMMON else [index for index in range(last) if index % 2] + [last]
@@ -293,7 +304,9 @@ def _patch_calls_to_check_constants(library_function: Callable[[ParseNode], ir.E
 
 
 def _reject_parenthesized_constants(function_name: str, argument_nodes: Sequence[ParseNode]) -> None:
-    """Reject a constant in parentheses where all signatures require a constant, as the language service does.
+    """Reject an argument with parentheses, such as ``(5)``, where all signatures of the function require a constant.
+
+    Microsoft's language service rejects it, too.
 
     Args:
         function_name: name of the function.
@@ -350,7 +363,11 @@ def _check_condition_type(expr: ir.Expr, *other_types: KustoType) -> None:
 
 
 def _check_can_have_elements(expr: ir.Expr) -> None:
-    """Reject a query that reads elements of a value whose type is known but is not dynamic."""
+    """Reject a query that reads an element, as in ``a[0]``, of an expression whose known type is not dynamic.
+
+    Raises:
+        QueryError: the type of the expression is known and is not dynamic.
+    """
     kind = infer_static_type(expr)
     if kind is not None and kind not in DYNAMIC_KINDS:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")

@@ -46,9 +46,9 @@ class SessionArguments(NamedTuple):
     """Arguments of ``row_window_session()`` as SQL.
 
     Attributes:
-        value: the value, a datetime.
+        value: datetime that determines the session of a row.
         longest: maximum length of a session.
-        gap: maximum distance between two consecutive values of a session.
+        gap: maximum time between two consecutive rows of a session.
     """
 
     value: Sql
@@ -257,13 +257,18 @@ def add_session_start_column(
 ) -> PlannedColumn:
     """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
 
-    A session starts at the first value, at a value after a null, at a value ``longest`` or more after the start of the
-    current session, at a value ``gap`` or more after the previous value, and where ``begin_condition`` is true.
+    A session starts at a row if one of these conditions is met:
 
-    Every start, except those by ``longest``, begins a new "run" of rows. A run has further starts only if it has a
-    value ``longest`` or more after its first value. A recursive query finds these starts, because each start determines
-    the next start. In a run with ascending values the next start is in the next span of the length ``longest``, so the
-    query advances by spans; in any other run it advances by rows. It processes one span of all runs in each iteration.
+    - The value is the first value, or follows a null.
+    - The value is ``gap`` or more after the previous value.
+    - ``begin_condition`` is true.
+    - The value is ``longest`` or more after the start of the current session.
+
+    The first three conditions divide the rows into "runs". Inside a run, only the last condition can start further
+    sessions, and only if the run has a value ``longest`` or more after its first value. A recursive query finds these
+    later starts, because each start determines the next start. In a run with ascending values, the query advances by
+    spans of the length ``longest``; in any other run it advances by rows. Each iteration processes one span of every
+    run.
 
     Args:
         plan: plan to which the columns are added.
@@ -297,15 +302,17 @@ def add_session_start_column(
 
 
 class _SessionColumns(NamedTuple):
-    """Names of the columns from which the later starts of sessions are computed.
+    """Names of the columns from which SQL computes the later starts of sessions (see `add_session_start_column`).
+
+    A run is a group of consecutive rows in which only the maximum session length can start a further session.
 
     Attributes:
-        row: number of the row.
-        at: the value in microseconds.
-        run: number of the run.
-        origin: first value of the run.
-        unsorted: true if the value is lower than the previous value of the run.
-        exceeded: true if the value is at least the maximum session length after the first value of the run.
+        row: column with the number of the row.
+        at: column with the datetime of the row, in microseconds since 1970.
+        run: column with the number of the run.
+        origin: column with the first datetime of the run, in microseconds since 1970.
+        unsorted: column that is true if the datetime is earlier than the previous datetime of the run.
+        exceeded: column that is true if the datetime is at least the maximum session length after ``origin``.
     """
 
     row: ColumnName

@@ -79,7 +79,7 @@ class WindowedOperator(PipelineOperator):
         return f"SELECT {writer.quoted(input_columns)} FROM ({sql})"  # noqa: S608  quoted names
 
     def infer_output_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the output columns of the operator."""
+        """Return the output columns of the wrapped operator, such as ``extend``."""
         return list(schema._operator_columns(self.operator, input_columns, None))  # noqa: SLF001  the library's own rules
 
 

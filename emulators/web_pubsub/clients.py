@@ -41,7 +41,7 @@ _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class ClientRequestOutcome(Enum):
-    """Outcome of a client's request: executed, not permitted, or ended by closing the connection."""
+    """Outcome of a client's request: executed, rejected without permission, or answered by closing the connection."""
 
     DONE = auto()
     PERMISSION_MISSING = auto()
@@ -241,6 +241,7 @@ async def serve_client(
 
 
 async def _run_prelude_or_close_connection(connection: ClientConnection, prelude: Coroutine[None, None, None]) -> None:
+    """Run the work that precedes live messages, such as a replay; if it fails, close the client's connection."""
     try:
         await prelude
     except Exception:

@@ -97,13 +97,16 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_with_code(CloseCode.INTERNAL_ERROR, f"The client answered no ping for {PING_SECONDS:g} seconds.")
 
     def handle_close(self, event: Frame) -> None:
-        """Complete the closing handshake; abort the connection if the client does not read the rest of the data."""
+        """Complete the closing handshake; abort the connection if the client does not read all data that was sent."""
         super().handle_close(event)
         if self.close_timer is None:
             self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send an ASGI message of the application; the last message of a rejection completes the handshake."""
+        """Send an ASGI message of the application.
+
+        The handshake is complete after the last body part of an HTTP response that rejects the client.
+        """
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True

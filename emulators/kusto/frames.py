@@ -86,7 +86,8 @@ class KqlResult:
     Attributes:
         columns: name and Kusto type of each column, in order.
         rows: the rows as JSON arrays, separated by commas, without enclosing brackets.
-        seconds: time of the query in the engine, with its translation and its discovery queries.
+        seconds: time of the query in the engine. It includes the translation to SQL and the discovery queries, which
+            find output columns before the query itself runs.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         name: name of the result's table; empty for the default name.
         further: the other results of a query with several results.
@@ -308,6 +309,7 @@ def _encode_instants(cells: Iterable[Any]) -> list[Any]:
 
 
 def _encode_instants_with_period_ends(cells: Iterable[Any]) -> list[Any]:
+    """Encode datetimes as text; the last microsecond of a day becomes the last tick (100 ns) of the day."""
     return [
         f"{text.removesuffix('Z')}9Z" if text is not None and text.endswith("T23:59:59.999999Z") else text
         for text in _encode_instants(cells)

@@ -405,10 +405,11 @@ class HubConsumer:
 
 
 def _get_valid_offset(hub: HubFile, partition: str, stored_offset: Offset) -> Offset:
-    """Return the offset at which reading continues; it is lower than the stored one if the hub's file was replaced.
+    """Return the offset after which to read a partition: the stored offset, or a lower one if the file was replaced.
 
-    Sequence numbers start again in a new file. The file was therefore replaced if its first event is newer than the
-    last event that was read, but has no higher sequence number, or if it has not yet assigned the stored number.
+    Sequence numbers start again in a new file of the event hub. Therefore the file was replaced in two cases: its last
+    sequence number is lower than the stored number; or its first event is newer than the last event that was read,
+    although the sequence number of the first event is not higher.
     """
     # Read before the first event, because events can arrive between the two reads.
     last = hub.read_last_sequence_number(partition)

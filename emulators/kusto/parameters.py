@@ -179,6 +179,7 @@ def _require_json_text(text: str) -> str:
 
 
 def _reject_json_constant(constant: str) -> None:
+    """Reject NaN and Infinity, which Python's JSON parser accepts by default, with a ValueError."""
     raise ValueError(f"the constant {constant} is not valid JSON")
 
 

@@ -144,6 +144,7 @@ def check_nesting_depth(query: ir.Query) -> None:
 
 
 def _count_binding_doublings(node: Any) -> int:
+    """Return how many times a node, such as a division, doubles the time that DuckDB takes to bind the nodes inside."""
     match node:
         case ir.InList() | ir.Between():
             return 2
@@ -210,6 +211,7 @@ def _check_literal_predicate(predicate: ir.Literal) -> None:
 
 
 def _check_datatable_decimals(table: ir.DataTable) -> None:
+    """Reject a ``datatable`` with a decimal that has more digits than DuckDB can store."""
     kinds = [kind for _, kind in table.columns]
     for index, value in enumerate(table.values):
         if kinds[index % len(kinds)] == "decimal" and isinstance(value, ir.Literal) and isinstance(value.value, float):

@@ -1,7 +1,8 @@
-"""Cancellation of functions in Python that SQL calls: between two rows, they check whether the query has been stopped.
+"""Cancellation of Python functions that SQL calls; a function checks before each row whether its query was stopped.
 
 DuckDB calls such a function in any of its threads, with the values of up to 2048 rows, and cannot interrupt the calls.
-Therefore the SQL passes the number of the execution to each function, and the number leads to the query's stop event.
+Therefore each execution of a query has a number, which the SQL passes to every Python function. The function finds the
+stop event of the query by this number.
 """
 
 import contextlib
@@ -41,7 +42,10 @@ def bind_stop_event(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: thre
 
 
 def select_execution(execution_number: int | None) -> None:
-    """Select the execution that `raise_if_stopped` checks in the current thread; None selects no execution."""
+    """Select, for the current thread, the query execution whose stop event `raise_if_stopped` checks.
+
+    ``execution_number`` is the number that `bind_stop_event` assigned; None to check no stop event.
+    """
     _CURRENT.stopped = None if execution_number is None else _STOPPED.get(execution_number)
 
 

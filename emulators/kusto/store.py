@@ -445,6 +445,7 @@ def _to_json(value: Any) -> str:
 
 
 def _reject_json_constant(constant: str) -> NoReturn:
+    """Reject NaN and Infinity, which Python's JSON parser accepts by default, with a ValueError."""
     raise ValueError(f"the constant {constant} is not valid JSON")
 
 

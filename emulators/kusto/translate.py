@@ -54,7 +54,7 @@ class Translation:
         is_discovery_query: True if the SQL finds the output columns, see ``emulators.kusto.discovery``; False if it is
             the query itself.
         reusable: True if the rows of this discovery query, and of all discovery queries before it, depend only on
-            types, not on data; a later run may then use them again. False for the query itself.
+            types, not on data, so that a later execution of the query may reuse these rows. False for the query itself.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
         parts: number of results of the translated query statement; more than one for ``fork``, for example.

@@ -49,8 +49,8 @@ def detect_periods(
 ) -> SqlOutputs:
     """Return up to ``period_count`` periods between ``shortest`` and ``longest``, and their scores, best first.
 
-    The result always has ``period_count`` elements; zeros fill the rest. It is None if the series is null, or if a
-    limit is missing or NaN.
+    If fewer periods are found, zeros follow them, so that the result always has ``period_count`` periods and scores.
+    Return None if the series or an argument is None, or if ``shortest`` or ``longest`` is NaN.
 
     Raises:
         FunctionFailure: ``period_count`` is above ``MAX_PERIODS``.
@@ -72,7 +72,10 @@ def detect_periods(
 
 
 def score_periods(values: Numbers | None, periods: Numbers | None) -> SqlOutputs:
-    """Return the given periods with their scores; a period outside Kusto's limits has the score 0."""
+    """Return the given periods and the score of each period in a series; None for a null series or null periods.
+
+    The score is 0 for a period that is shorter than ``SHORTEST_PERIOD`` or longer than half of the series.
+    """
     if values is None or periods is None:
         return None
     correlation = _compute_autocorrelation(_replace_gaps_by_mean(values))
@@ -263,14 +266,22 @@ def _interpolate_percentile(sorted_values: Numbers, percentile: float) -> float:
 
 
 class _ScoreFactors(NamedTuple):
-    """Factors of the scores of points below the low and above the high percentile."""
+    """Factors by which outlier scores are multiplied.
+
+    Attributes:
+        below: factor for points below the low percentile.
+        above: factor for points above the high percentile.
+    """
 
     below: float
     above: float
 
 
 def _compute_outlier_score_factors(low_percentile: float, high_percentile: float) -> _ScoreFactors:
-    """Compute the factors by which scores below the low and above the high percentile are scaled."""
+    """Compute the factors for the scores of points that are below the low or above the high percentile.
+
+    The factors make scores comparable: in a normal distribution, a point has the same score for any two percentiles.
+    """
     if (low_percentile, high_percentile) == _CUSTOM:
         return _ScoreFactors(_CUSTOM_FACTOR, _CUSTOM_FACTOR)
     quantile = NormalDist().inv_cdf

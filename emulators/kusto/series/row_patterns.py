@@ -36,7 +36,7 @@ class MatchedPattern(NamedTuple):
 
 
 class _ScoredPattern(NamedTuple):
-    """Pattern with its score, the number of matching rows in each set of rows, and the mask of these rows."""
+    """Pattern with its score, the number of matching rows in each set of rows, and the mask of the matching rows."""
 
     score: float
     counts: tuple[float, ...]
@@ -50,7 +50,7 @@ def compute_basket_patterns(
     """Return each pattern that at least a given share of all rows match, and the number of these rows.
 
     Args:
-        codes: codes of all rows of the first column, then of the second, and so on.
+        codes: codes of the values in the first column of all rows, then in the second column, and so on.
         weights: number of input rows that each row represents.
         column_count: number of columns.
         min_share: minimum share of the rows.

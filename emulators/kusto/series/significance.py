@@ -76,6 +76,7 @@ def _compute_beta_continued_fraction(x: float, a: float, b: float) -> float:
 
 
 def _replace_almost_zero(value: float) -> float:
+    """Return the number, or a tiny positive number instead of a number near zero, so that divisions by it succeed."""
     return value if abs(value) > _SMALLEST else _SMALLEST
 
 

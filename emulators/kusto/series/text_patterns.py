@@ -86,9 +86,9 @@ def _replace_rare_words_by_wildcard(parts: Sequence[str], frequent_words: set[In
 
 
 def _format_pattern(parts: Sequence[str], pattern_words: PatternWords, *, keeps_separators: bool) -> str:
-    """Return the text of a pattern: the words and wildcards in ``pattern_words`` with the separators in ``parts``.
+    """Return the text of a pattern: the words and wildcards in ``pattern_words``, with the separators in ``parts``.
 
-    Without ``keeps_separators``, because the query defines the separators, they are omitted next to a wildcard.
+    ``keeps_separators`` is False if the query defines the separators. Separators next to a wildcard are then omitted.
     """
     pattern = pattern_words[0]
     for before, word, separator in zip(pattern_words[:-1], pattern_words[1:], parts[1::2], strict=True):

@@ -58,8 +58,8 @@ class TimeRange(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Generation:
-    """Bloom filter of the keys that were stored in one period.
+class _PeriodFilter:
+    """Bloom filter of the keys that were stored in one period, which ends when the filter is full.
 
     Attributes:
         bits: bits of the filter.
@@ -94,17 +94,17 @@ class RecentKeys:
     def __init__(self, filter_bits: int = FILTER_BITS) -> None:
         self._filter_bits = filter_bits
         self._capacity = filter_bits // _BITS_PER_KEY
-        self._generations: list[_Generation] = []
+        self._period_filters: list[_PeriodFilter] = []
 
     def add(self, keys: Keys, time_range: TimeRange) -> None:
         """Add keys that were stored in a time range."""
         while len(keys):
-            generation = self._get_or_create_generation(time_range)
-            chunk = keys[: self._capacity - generation.count]
-            self._set_bits(generation.bits, chunk)
-            generation.count += len(chunk)
-            oldest, newest = generation.stored
-            generation.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
+            period_filter = self._get_or_create_period_filter(time_range)
+            chunk = keys[: self._capacity - period_filter.count]
+            self._set_bits(period_filter.bits, chunk)
+            period_filter.count += len(chunk)
+            oldest, newest = period_filter.stored
+            period_filter.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
     def flag_possibly_stored_keys(self, keys: Keys) -> FilterMatches:
@@ -113,23 +113,23 @@ class RecentKeys:
         ranges: list[TimeRange] = []
         places = self._compute_bit_positions(keys)
         positions, masks = places >> np.uint64(3), _to_bit_masks(places)
-        for generation in self._generations:
-            hits = ((generation.bits[positions] & masks) != 0).all(axis=1)
+        for period_filter in self._period_filters:
+            hits = ((period_filter.bits[positions] & masks) != 0).all(axis=1)
             if hits.any():
                 found |= hits
-                ranges.append(generation.stored)
+                ranges.append(period_filter.stored)
         if not ranges:
             return FilterMatches(found, None)
         return FilterMatches(found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges)))
 
     def remove_keys_before(self, instant: datetime) -> None:
         """Remove the filters of periods that ended before the given time."""
-        self._generations = [each for each in self._generations if each.stored.newest >= instant]
+        self._period_filters = [each for each in self._period_filters if each.stored.newest >= instant]
 
-    def _get_or_create_generation(self, time_range: TimeRange) -> _Generation:
-        if not self._generations or self._generations[-1].count >= self._capacity:
-            self._generations.append(_Generation(np.zeros(self._filter_bits // 8, dtype=np.uint8), 0, time_range))
-        return self._generations[-1]
+    def _get_or_create_period_filter(self, time_range: TimeRange) -> _PeriodFilter:
+        if not self._period_filters or self._period_filters[-1].count >= self._capacity:
+            self._period_filters.append(_PeriodFilter(np.zeros(self._filter_bits // 8, dtype=np.uint8), 0, time_range))
+        return self._period_filters[-1]
 
     def _set_bits(self, bits: npt.NDArray[np.uint8], keys: Keys) -> None:
         if len(keys) < _CHUNK_KEYS:

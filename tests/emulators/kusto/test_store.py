@@ -228,8 +228,8 @@ def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> 
     )
 
 
-def test_old_generations_of_message_keys_are_removed() -> None:
-    """The filter removes a generation of message keys when all its keys are older than the given time."""
+def test_old_filters_of_message_keys_are_removed() -> None:
+    """A filter of message keys is removed when all its keys are older than the given time."""
     keys = RecentKeys(SMALL)
     first, second = build_random_hash_pairs(6, 170), build_random_hash_pairs(7, 10)
     keys.add(to_numpy_keys(first), build_time_range(0))

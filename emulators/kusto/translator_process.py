@@ -193,11 +193,11 @@ def patch_translator_library() -> None:
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
-    lower._lower_head = _build_patched_convert_pipeline(lower._lower_head)  # noqa: SLF001
-    rendering.render_operator = _build_patched_render_operator(rendering.render_operator)
+    lower._lower_head = _patch_pipelines_for_parenthesized_sources(lower._lower_head)  # noqa: SLF001
+    rendering.render_operator = _patch_project_rename_to_check_columns(rendering.render_operator)
 
 
-def _build_patched_convert_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_pipelines_for_parenthesized_sources(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         inner = lower._unparenthesize(first_node)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
@@ -208,7 +208,7 @@ def _build_patched_convert_pipeline(library_function: Callable[..., ir.Query]) -
     return convert_pipeline
 
 
-def _build_patched_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
+def _patch_project_rename_to_check_columns(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, ir.ProjectRename) and input_columns is not None:
             for old, _ in op.renames:

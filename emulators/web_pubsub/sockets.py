@@ -114,14 +114,14 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the application and all waiting senders that the connection is lost."""
         super().connection_lost(exc)
-        self._notify_room_available()
+        self._call_writable_callback()
 
     def resume_writing(self) -> None:
         """Resume writing (and reading, if paused), because the transport has sent most of its buffered data."""
         super().resume_writing()
         if self.queue.empty():
             self._resume_reading()
-        self._notify_room_available()
+        self._call_writable_callback()
 
     def shutdown(self) -> None:
         """Close the connection with code 1001, because the server stops; abort if the client does not read."""
@@ -190,6 +190,6 @@ class FrameSocket(WebSocketsSansIOProtocol):
             self.read_paused = False
             self.transport.resume_reading()
 
-    def _notify_room_available(self) -> None:
+    def _call_writable_callback(self) -> None:
         if self._on_writable is not None:
             self._on_writable()

@@ -79,6 +79,11 @@ def _get_name_in_message_or_empty(message: str) -> str:
 
 
 def _find_subject_token_index(tokens: Sequence[_Token], subject: str, *, is_declared: bool) -> int | None:
+    """Return the index of the token that an error about ``subject`` concerns; None if the query has no such token.
+
+    ``subject`` is a name, or ``name()`` for a call. ``is_declared`` is True if the token must start a query
+    operator or statement, or be a name that a ``let`` declares.
+    """
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):

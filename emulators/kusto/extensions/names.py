@@ -62,6 +62,8 @@ def _install_name_lists_and_named_arguments() -> None:
 def _patch_named_expressions_for_name_lists(
     library_function: Callable[[ParseNode], ir.NamedExpr],
 ) -> Callable[[ParseNode], ir.NamedExpr]:
+    """Patch the parser so that ``(a, b) = f(x)`` becomes a `NameListExpr`."""
+
     def convert_named_expression(node: ParseNode) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
@@ -75,6 +77,8 @@ def _patch_named_expressions_for_name_lists(
 
 
 def _patch_operators_for_name_lists(library_function: OperatorParser) -> OperatorParser:
+    """Patch the parser to expand lists of names in ``extend`` and ``project``; reject them in other operators."""
+
     def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
@@ -89,6 +93,8 @@ def _patch_operators_for_name_lists(library_function: OperatorParser) -> Operato
 
 
 def _patch_print_for_name_lists(library_function: Callable[[ParseNode], ir.Source]) -> Callable[[ParseNode], ir.Source]:
+    """Patch the parser to expand lists of names in the KQL statement ``print``."""
+
     def convert_source(node: ParseNode) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
@@ -200,6 +206,8 @@ def _install_column_functions() -> None:
 def _patch_let_references_for_column_functions(
     library_function: Callable[..., ir.Operator],
 ) -> Callable[..., ir.Operator]:
+    """Patch the resolution of ``let`` references so that it also replaces ``column_ifexists`` and ``pack_all``."""
+
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         # A parameter of a function, resolved by the library, can be the name of the column.
         resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(library_function(op, input_columns))

@@ -136,6 +136,8 @@ def _render_dynamic_to_json_call(render_call_sql: Callable[[ir.FunctionCall], Sq
 
 
 def _patch_paths_for_special_names(library_function: Callable[[ir.PathAccess], Sql]) -> Callable[[ir.PathAccess], Sql]:
+    """Patch the translator library so that paths can contain property names that a JSON path cannot express."""
+
     def render_path(node: ir.PathAccess) -> Sql:
         steps = tuple(map(_convert_string_index_to_key, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
@@ -184,7 +186,7 @@ def _patch_mv_expand_for_special_names(
 ) -> Callable[[ir.MvExpand, ir.MvExpandTarget], Sql]:
     """Patch ``mv-expand`` of a bag (JSON object) so that property names may contain any characters.
 
-    The library's SQL builds a JSON path from each name, which cannot express all names.
+    The SQL of the translator library builds a JSON path from each name, but a JSON path cannot express all names.
     """
 
     def render_elements(op: ir.MvExpand, target: ir.MvExpandTarget) -> Sql:
@@ -374,6 +376,8 @@ def _expand_array_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir
 
 
 def _patch_operators_for_array_sorts(library_function: OperatorParser) -> OperatorParser:
+    """Patch the parser so that a sort of several arrays in ``extend`` or ``project`` yields a column for each array."""
+
     def convert_operator(node: ParseNode) -> ir.Operator | list[ir.Operator] | None:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
@@ -388,6 +392,8 @@ def _patch_operators_for_array_sorts(library_function: OperatorParser) -> Operat
 def _patch_print_for_array_sorts(
     library_function: Callable[[ParseNode], ir.Source],
 ) -> Callable[[ParseNode], ir.Source]:
+    """Patch the parser so that a sort of several arrays in ``print`` yields one column for each array."""
+
     def convert_source(node: ParseNode) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):

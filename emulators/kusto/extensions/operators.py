@@ -288,6 +288,7 @@ def _add_column_type_guard(
 
 
 def _add_column_pair_type_guard(operator: str, left_sql: Sql, right_sql: Sql, comparison_sql: Sql) -> Sql:
+    """Add checks to the SQL of a comparison of two columns, which reject the query if the column types do not match."""
     dynamics = join_tests_with_and(render_type_test(left_sql, DYNAMICS), render_type_test(right_sql, DYNAMICS))
     comparison_sql = add_type_guard(
         dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), comparison_sql
@@ -414,6 +415,8 @@ def _install_arithmetic() -> None:
 
 
 def _patch_arithmetic_to_choose_macros(library_function: Callable[[ir.Expr], Sql]) -> Callable[[ir.Expr], Sql]:
+    """Patch the translator library to render arithmetic by a macro where SQL's operator differs from Kusto's."""
+
     def render_expr(node: ir.Expr) -> Sql:
         if isinstance(node, ir.BinaryOp) and node.op == "/":
             _check_division_operands(node)

@@ -96,6 +96,8 @@ def install_into_translator() -> None:
 def _patch_queries_to_partition_windows(
     library_function: Callable[..., TranslationResult],
 ) -> Callable[..., TranslationResult]:
+    """Patch the translator library to call `merge_sorts_with_extends` before it renders a query."""
+
     def render_query_with_partitions(query: ir.Query, *library_arguments: Any) -> TranslationResult:
         return library_function(
             dataclasses.replace(query, operators=merge_sorts_with_extends(query.operators)), *library_arguments

@@ -265,10 +265,12 @@ class RowPatterns(UnorderedOutputOperator):
         return dataclasses.replace(self, split=(column, *map(substitute, values))) if self.split else self
 
     def _list_pattern_columns(self, input_columns: Sequence[str]) -> list[str]:
+        """Return the columns whose values form patterns: all except the weight column and the column ``split``."""
         split = self.split[0].name if self.split and isinstance(self.split[0], ir.ColumnRef) else None
         return [name for name in input_columns if name not in (self.weight, split)]
 
     def _render_row_weights(self, input_columns: Sequence[str]) -> list[Sql]:
+        """Return, for each row set, SQL for the weight of a row in this set; 0 if the row is not in the set."""
         if self.weight is not None:
             check_column_exists(self.weight, input_columns)
         weight = "1" if self.weight is None else quote_name(self.weight)
@@ -277,6 +279,7 @@ class RowPatterns(UnorderedOutputOperator):
         return [f"CASE WHEN {self._render_row_set_condition(index)} THEN {weight} ELSE 0 END" for index in range(2)]
 
     def _render_row_set_condition(self, row_set_index: int) -> Sql:
+        """Return SQL that tests whether a row is in the first (0) or second (1) row set of ``diffpatterns``."""
         column = translate.render_kql_tostring(self.split[0])
         return f"({column} = {render_expression(self.split[row_set_index + 1])})"
 

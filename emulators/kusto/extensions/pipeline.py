@@ -145,6 +145,8 @@ def _patch_conversion_of_extension_operators(library_function: OperatorParser) -
 def _patch_substitution_in_extension_operators(
     library_function: Callable[..., ir.Operator],
 ) -> Callable[..., ir.Operator]:
+    """Patch the translator library to replace ``let`` names in a `PipelineOperator` by their values."""
+
     def substitute_scalars(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
             return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
@@ -167,6 +169,8 @@ def _patch_rendering_of_extension_operators(library_function: Callable[..., Sql]
 
 
 def _patch_columns_of_extension_operators(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Patch the translator library to infer the output columns of a `PipelineOperator`."""
+
     def infer_operator_columns(
         op: ir.Operator, input_columns: list[str], known_tables: dict[str, list[str]] | None
     ) -> list[str]:

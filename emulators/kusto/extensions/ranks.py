@@ -404,6 +404,8 @@ def format_percentile_suffix(percentile: float) -> str:
 
 
 def _patch_default_aggregate_names(library_function: Callable[..., str]) -> Callable[..., str | None]:
+    """Patch the default column names of aggregates, such as ``percentile_a_99_9`` for ``percentile(a, 99.9)``."""
+
     def find_default_aggregate_name(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
         if spec.name_is_argument and expr.args and naming.expression_name(expr.args[0]) is None:
             return "any_arg0" if spec.name == "take_any" else None

@@ -215,6 +215,7 @@ class ScanSql:
         return render_expression(self._replace_column_references(expr, step_index))
 
     def _replace_column_references(self, node: IrNode, step_index: int) -> IrNode:
+        """Return a copy of an expression with the SQL names of input columns and of fields of the state of a step."""
         if isinstance(node, tuple):
             return tuple(self._replace_column_references(each, step_index) for each in node)
         if isinstance(node, ir.ColumnRef):

@@ -144,6 +144,8 @@ def _find_discovered_columns(op: ir.Union) -> list[TypedColumns] | None:
 
 
 def _patch_unions_for_columns_by_type(library_function: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
+    """Patch the parser so that ``union`` becomes a `TypedUnion`."""
+
     def convert_union(node: ParseNode, child_nodes: list[ParseNode]) -> ir.Union:
         union = library_function(node, child_nodes)
         branches = [
@@ -435,6 +437,7 @@ def _find_table_call(node: ParseNode) -> ParseNode | None:
 
 
 def _patch_is_tabular_for_table_calls(library_function: Callable[..., bool]) -> Callable[..., bool]:
+    """Make the translator library accept ``table()`` and ``materialized_view()`` as sources of rows."""
     return lambda node, scalars: _find_table_call(node) is not None or library_function(node, scalars)
 
 

@@ -75,6 +75,8 @@ def _patch_expressions_for_star_conditions(
 
 
 def _patch_let_references_to_expand_stars(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+    """Patch the resolution of ``let`` references so that it also replaces each `StarCondition`."""
+
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         resolved = library_function(op, input_columns)
         if isinstance(resolved, PipelineOperator):

@@ -197,6 +197,11 @@ def _is_unlimited_length(expr: ir.Expr) -> bool:
 def _render_text_position(
     text: Sql, substring: Sql, start: Sql = "0", length: Sql = "-1", occurrence: Sql = "1"
 ) -> Sql:
+    """Return SQL for the index of the n-th occurrence of a substring in the ``length`` characters from ``start``.
+
+    The index is -1 without such an occurrence, and null for invalid arguments. A negative start counts from the end of
+    the text; the length -1 means that there is no limit.
+    """
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
     size = f"CASE WHEN {length} < 0 THEN length({text}) ELSE {length} END"
     part = f"substr({text}, ({first}) + 1, {size})"

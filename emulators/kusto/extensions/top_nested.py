@@ -123,6 +123,7 @@ class _TopNestedSql:
         return f"{self._p}{name_suffix}"
 
     def _list_key_column_names(self, count: int) -> list[str]:
+        """Return the names of the SQL columns with the values of the first ``count`` levels."""
         return [f"{self._p}k{i}" for i in range(count)]
 
     def _render_top_values(self, level_index: int, level: TopNestedLevel, records: Sql) -> Sql:
@@ -140,6 +141,7 @@ class _TopNestedSql:
     def _render_records_of_top_or_other_values(
         self, level_index: int, level: TopNestedLevel, records: Sql, top_values: Sql
     ) -> Sql:
+        """Return SQL for the records that have a top value of this level, or belong to the "others" of a level."""
         p, key = self._p, f"{self._p}k{level_index}"
         same = " AND ".join(
             f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._list_key_column_names(level_index + 1)
@@ -162,6 +164,7 @@ class _TopNestedSql:
         return f"SELECT {keys}, {weight} AS {p}a, {p}o FROM {records} GROUP BY {keys}, {p}o"  # noqa: S608
 
     def _render_join_of_weight_tables(self, weight_tables: list[Sql]) -> Sql:
+        """Return SQL that joins the tables with the weights of each level to the result of ``top-nested``."""
         p, last = self._p, weight_tables[-1]
         sql = last
         for index, weight in enumerate(weight_tables[:-1]):

@@ -267,6 +267,7 @@ def _patch_expressions_to_check_types(library_function: Callable[[ir.Expr], Sql]
 
 
 def _render_unary_plus(library_function: Callable[[ir.Expr], Sql], operand: ir.Expr) -> Sql:
+    """Return SQL for an operand after the sign ``+``; reject an operand of type string, bool or guid."""
     kind = infer_static_type(operand)
     if kind in ("string", "bool", "guid"):
         raise semantic_error(f"The operator '+' does not accept an operand of type {kind}", inner="SEM0001")
@@ -276,6 +277,8 @@ def _render_unary_plus(library_function: Callable[[ir.Expr], Sql], operand: ir.E
 def _patch_expressions_to_keep_unary_plus(
     library_function: Callable[[ParseNode], ir.Expr],
 ) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the parser to keep the sign in ``+x``, so that the type of ``x`` can be checked."""
+
     def convert_expression(node: ParseNode) -> ir.Expr:
         # The library drops the sign, so that it would accept an operand of any type.
         lowered = library_function(node)
@@ -292,6 +295,8 @@ def _is_unary_plus(node: ParseNode) -> bool:
 
 
 def _patch_calls_to_check_constants(library_function: Callable[[ParseNode], ir.Expr]) -> Callable[[ParseNode], ir.Expr]:
+    """Patch the parser to call `_reject_parenthesized_constants` for each function call."""
+
     def convert_function_call(node: ParseNode) -> ir.Expr:
         lowered = library_function(node)
         if isinstance(lowered, ir.FunctionCall) and lowered.args:

@@ -195,6 +195,7 @@ def _choose_distinct_patterns(
 
 
 def _compute_shared_row_share(left: RowMask, right: RowMask, weights: Weights) -> float:
+    """Return the share of the rows in both masks among the rows in at least one mask, by weight."""
     return float(weights[left & right].sum() / weights[left | right].sum())
 
 

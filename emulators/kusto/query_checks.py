@@ -37,7 +37,7 @@ _PERMITTED_SOURCES = (
 
 
 def check_sources(query: ir.Query, table_names: Collection[str]) -> None:
-    """Check that a query reads only these tables and those of its own ``let`` statements; case matters.
+    """Check that a query reads only the tables ``table_names`` and its own ``let`` statements; case matters.
 
     Without this check, a table name in a query could make DuckDB read a catalog view, a Python object or a file.
 

@@ -41,7 +41,7 @@ _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class ClientRequestOutcome(Enum):
-    """Outcome of a client's request: executed, rejected without permission, or answered by closing the connection."""
+    """Outcome of a client's request: executed, permission missing, or connection closed because of the request."""
 
     DONE = auto()
     PERMISSION_MISSING = auto()
@@ -112,7 +112,7 @@ class JsonSession:
                 return await self._send_event(request)
 
     def _change_group_membership(self, request: GroupRequest) -> ClientRequestOutcome:
-        """Join or leave a group."""
+        """Add the client to a group, or remove the client from the group."""
         if not self._connection.permissions.is_granted(Permission.JOIN_LEAVE_GROUP, request.group):
             return ClientRequestOutcome.PERMISSION_MISSING
         move = self._hub.join_group if request.type == "joinGroup" else self._hub.leave_group

@@ -133,7 +133,7 @@ def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> Worksp
 
 
 def build_unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
-    """Return the error for a request that the library websockets cannot parse as a handshake."""
+    """Return the error for a request that the Python library ``websockets`` cannot parse as a handshake."""
     match protocol.handshake_exc:
         case RequestLineTooLong():
             return WorkspaceError(Kind.TARGET_TOO_LONG, "URI_TOO_LONG", "The URL of the handshake is too long.")

@@ -86,7 +86,7 @@ class DataPlaneRequest:
         hub: hub that the request addresses.
         access_key: access key of the service, which signs access tokens.
         origin: scheme, host and port of the requested URL.
-        path: path parameters by name; the value for the empty name is the whole path.
+        path: path parameters by name; ``path[""]`` is the whole path.
         query: all values of each query parameter, by name.
         headers: all values of each header, by name in lower case.
         body: body of the request, at most 1 MiB.

@@ -119,7 +119,7 @@ def _patch_arithmetic_for_decimals(library_function: Callable[[ir.Expr], Sql]) -
 
 
 def infer_type_with_decimals(expr: ir.Expr) -> KustoType | None:
-    """Return the type of an expression as `infer_type` does, and ``decimal`` for decimals; None if it is unknown."""
+    """Return the Kusto type of an expression, or None if it is unknown; unlike `infer_type`, also find decimals."""
     if isinstance(expr, ir.LetRef):
         return infer_type_with_decimals(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:

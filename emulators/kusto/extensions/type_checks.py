@@ -338,7 +338,10 @@ def _has_parentheses(node: ParseNode) -> bool:
 def _bind_rejected_condition_types(
     types: Sequence[DuckDbType], *exprs: ir.Expr
 ) -> contextlib.AbstractContextManager[object]:
-    """Context manager: make the SQL reject the query if a column in ``exprs`` (conditions) has a type in ``types``."""
+    """Context manager: make the rendered SQL reject the query if a condition is a column with a type in ``types``.
+
+    ``exprs`` are the conditions. The check concerns columns whose types only DuckDB knows.
+    """
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 

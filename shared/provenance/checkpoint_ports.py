@@ -96,7 +96,9 @@ class NoteSigner(Protocol):
         ...
 
     async def load_trusted_keys_der(self, *, reload: bool = False) -> Sequence[bytes]:
-        """Return the public keys whose signatures are trusted, as DER: the current key and the retired keys.
+        """Return the public keys whose signatures are trusted, as DER: the current key first, then the retired keys.
+
+        If the current key is missing, the retired keys are returned.
 
         Args:
             reload: read the keys again instead of using cached ones.

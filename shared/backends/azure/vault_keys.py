@@ -146,13 +146,18 @@ class VaultNoteSigner:
         return _to_der_public_key(await self._select_signing_version())
 
     async def load_trusted_keys_der(self, *, reload: bool = False) -> Sequence[bytes]:
-        return [_to_der_public_key(version) for version in await self._read_current_versions(reload=reload)]
+        versions = await self._read_current_versions(reload=reload)
+        signs = self._find_signing_version(versions)
+        return [_to_der_public_key(version) for version in sorted(versions, key=lambda version: version is not signs)]
 
     async def _select_signing_version(self) -> KeyVersion:
-        for version in await self._read_current_versions():
-            if self._wanted in ("", version.version):
-                return version
-        raise _build_no_enabled_version_error()
+        signs = self._find_signing_version(await self._read_current_versions())
+        if signs is None:
+            raise _build_no_enabled_version_error()
+        return signs
+
+    def _find_signing_version(self, versions: Sequence[KeyVersion]) -> KeyVersion | None:
+        return next((version for version in versions if self._wanted in ("", version.version)), None)
 
     async def _read_current_versions(self, *, reload: bool = False) -> list[KeyVersion]:
         versions = await (self._versions.reload() if reload else self._versions.get())

@@ -339,6 +339,22 @@ async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vaul
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
+async def test_the_checkpoint_key_that_signs_is_the_first_trusted_key(
+    emulator: KeyVaultDouble, vault_client: Vault
+) -> None:
+    """The trusted keys begin with the key version that signs; the other enabled versions follow, oldest first."""
+    versions = [emulator.keys.create_version("notes", START.timestamp() + number) for number in range(3)]
+    first, second, third = (
+        each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for each in versions
+    )
+    for key, expected in (
+        ("notes", [first, second, third]),
+        (f"notes/{versions[1].name}", [second, first, third]),
+        ("notes/none", [first, second, third]),
+    ):
+        assert await VaultNoteSigner(vault_client, key).load_trusted_keys_der() == expected
+
+
 async def test_a_missing_key_is_reported_as_unavailable(vault_client: Vault) -> None:
     """If the key is missing, an outage is reported and the key's health check fails."""
     with pytest.raises(WorkspaceError):

@@ -1,5 +1,6 @@
 """HTTP operations on audit bundles: start, list, get, cancel."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
@@ -33,20 +34,21 @@ MAX_CHAINS: Final = 1_000
 RUNNER: Final = DurableRunner(ORCHESTRATOR)
 
 
-def _to_audit_record_time_if_given(value: object) -> str | None:
-    """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC. None stays None."""
+def _to_audit_record_time_if_given(value: object, *, round_up: bool = False) -> str | None:
+    """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC. None stays None.
+
+    ``round_up`` is that of :func:`~shared.timestamps.parse_iso8601`.
+    """
     if value is None:
         return None
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
-    return format_rfc3339(parse_iso8601(value))
+    return format_rfc3339(parse_iso8601(value, round_up=round_up))
 
 
-Date = Annotated[
-    str | None,
-    BeforeValidator(_to_audit_record_time_if_given),
-    WithJsonSchema({"type": ["string", "null"], "format": "date-time"}),
-]
+_DATE_SCHEMA: Final = WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
+StartDate = Annotated[str | None, BeforeValidator(partial(_to_audit_record_time_if_given, round_up=True)), _DATE_SCHEMA]
+EndDate = Annotated[str | None, BeforeValidator(_to_audit_record_time_if_given), _DATE_SCHEMA]
 
 
 class BundleScope(BaseModel):
@@ -64,8 +66,8 @@ class BundleBody(BaseModel):
     """Request body that starts an audit bundle: its chains and filters."""
 
     scopes: list[BundleScope] = Field(min_length=1, max_length=MAX_CHAINS)
-    start_date: Date = Field(None, alias="startDate", description="Only records from this time on, inclusive.")
-    end_date: Date = Field(None, alias="endDate", description="Only records up to this time, inclusive.")
+    start_date: StartDate = Field(None, alias="startDate", description="Only records from this time on, inclusive.")
+    end_date: EndDate = Field(None, alias="endDate", description="Only records up to this time, inclusive.")
     entity_id: Annotated[StrictStr, Field(min_length=1)] | None = Field(
         None, alias="entityId", description="Only records about this entity."
     )

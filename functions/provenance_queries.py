@@ -192,13 +192,16 @@ class LenientParser:
         self.ignored.append(parameter_name)
         return default
 
-    def parse_iso_timestamp(self, parameter_name: str, text: str | None) -> str:
-        """Return a query parameter as a timestamp in the format of audit records; empty if it is missing or invalid."""
+    def parse_iso_timestamp(self, parameter_name: str, text: str | None, *, round_up: bool = False) -> str:
+        """Return a query parameter as a timestamp in the format of audit records; empty if it is missing or invalid.
+
+        ``round_up`` is that of :func:`~shared.timestamps.parse_iso8601`.
+        """
         if text is None:
             return ""
         try:
             # A plus sign that the client did not percent-encode was decoded as a space.
-            return format_rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper())))
+            return format_rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper()), round_up=round_up))
         except ValueError:
             self.ignored.append(parameter_name)
             return ""
@@ -207,7 +210,7 @@ class LenientParser:
         """Build a filter of audit records from the dates and sequence numbers of a query; ignore invalid dates."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
-            start=self.parse_iso_timestamp("startDate", query.start_date),
+            start=self.parse_iso_timestamp("startDate", query.start_date, round_up=True),
             end=self.parse_iso_timestamp("endDate", query.end_date),
             from_sequence=None if sequences is None else sequences.from_sequence,
             to_sequence=None if sequences is None else sequences.to_sequence,

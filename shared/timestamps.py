@@ -7,6 +7,7 @@ from typing import Final
 # fromisoformat also accepts weeks, commas and offsets without a colon, which RFC 3339 does not have.
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?([Zz]|[+-](\d\d):(\d\d))?", re.ASCII)
 _MAX_HOURS, _MAX_MINUTES = "23", "59"
+_BELOW_MICROSECOND = re.compile(r"[.,][0-9]{6}0*[1-9]")
 
 LONGEST_SETBACK: Final = timedelta(hours=1)
 """Longest time by which the clock of a host may be set back; cursors by time read the last hour's records again."""
@@ -63,14 +64,21 @@ def parse_rfc3339(text: str) -> datetime:
         raise ValueError("the date-time is outside the years 1 to 9999") from None
 
 
-def parse_iso8601(text: str) -> datetime:
+def parse_iso8601(text: str, *, round_up: bool = False) -> datetime:
     """Parse an ISO 8601 text, also a date alone; a time without a zone is in UTC. Return the time in UTC.
+
+    Args:
+        text: text to parse.
+        round_up: True to round a time between two microseconds up, as the start of a range requires; otherwise, it is
+            rounded down.
 
     Raises:
         ValueError: the text is not ISO 8601, has an invalid offset, or is outside the range of a datetime.
     """
     try:
         instant = datetime.fromisoformat(text.upper())
+        if round_up and _BELOW_MICROSECOND.search(text):
+            instant += _MICROSECOND
         found = instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None

@@ -67,6 +67,15 @@ def test_dates_and_sequence_numbers_of_a_query_become_filters() -> None:
     assert LenientParser().parse_range_filters(WindowQuery.model_validate({"endDate": "x"})) == Filters()
 
 
+def test_a_range_with_dates_between_microseconds_contains_no_record_outside_it() -> None:
+    """A start between two microseconds is rounded up and an end down, because records have whole microseconds."""
+    query = WindowQuery.model_validate(
+        {"startDate": "2026-01-05T08:00:00.0000009Z", "endDate": "2026-01-05T09:00:00.0000009Z"}
+    )
+    expected = Filters(start="2026-01-05T08:00:00.000001Z", end="2026-01-05T09:00:00.000000Z")
+    assert LenientParser().parse_range_filters(query) == expected
+
+
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
 def test_a_sequence_must_be_a_number(text: str) -> None:
     """A sequence that is not a number is rejected, because a default would return unexpected records."""

@@ -76,6 +76,21 @@ def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "instant", "next_instant"),
+    [
+        ("2026-01-05T08:00:00.0000009Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.000001Z"),
+        ("20260105T095959,9999990001+0200", "2026-01-05T07:59:59.999999Z", "2026-01-05T08:00:00.000000Z"),
+        ("2026-01-05T08:00:00.000001000Z", "2026-01-05T08:00:00.000001Z", "2026-01-05T08:00:00.000001Z"),
+        ("2026-01-05T08:00:00.12345Z", "2026-01-05T08:00:00.123450Z", "2026-01-05T08:00:00.123450Z"),
+    ],
+)
+def test_iso_8601_times_between_microseconds_are_rounded(text: str, instant: str, next_instant: str) -> None:
+    """A time between two microseconds is rounded down, or on request up."""
+    assert format_rfc3339(parse_iso8601(text)) == instant
+    assert format_rfc3339(parse_iso8601(text, round_up=True)) == next_instant
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         ("yesterday", "must be an ISO 8601 date-time"),
@@ -91,6 +106,12 @@ def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
     """A text that is not ISO 8601, or has an offset with more than 59 minutes or seconds, is rejected."""
     with pytest.raises(ValueError, match=rule):
         parse_iso8601(text)
+
+
+def test_a_time_that_is_rounded_past_the_year_9999_is_rejected() -> None:
+    """A time that cannot be rounded up, because it is in the last microsecond of the year 9999, is rejected."""
+    with pytest.raises(ValueError, match="must be an ISO 8601 date-time"):
+        parse_iso8601("9999-12-31T23:59:59.9999999Z", round_up=True)
 
 
 def test_microseconds_are_converted_back() -> None:

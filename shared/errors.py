@@ -73,6 +73,11 @@ class WorkspaceError(Exception):
         self.members = members
 
 
+def is_permanent(error: WorkspaceError) -> bool:
+    """Return whether an error has no Retry-After, because no retry can succeed, for instance if a file is damaged."""
+    return error.members.get("retryAfter", 0) is None
+
+
 def build_invalid_field_error(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
     """Build an INVALID error about one field of a request; ``message`` is the rule that the field breaks."""
     return build_invalid_fields_error([FieldError(field, message)], code=code)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.auth.ports import ApiKey
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, is_permanent
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_EVENTS: Final = 50
@@ -83,7 +83,7 @@ class OlderKeyCreators:
             try:
                 self._found[key.key_id] = await self._search_audit_events_for_creator_ids(key)
             except WorkspaceError as error:
-                self._failure = error if _is_permanent(error) else _build_unavailable_error()
+                self._failure = error if is_permanent(error) else _build_unavailable_error()
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
                 raise self._failure from (None if self._failure is error else error)
         return self._found[key.key_id]
@@ -102,11 +102,6 @@ class OlderKeyCreators:
                 return tuple(sorted(creators - {key.principal}))
             creation = _KEY_CREATION if via in _KEYS else _TOKEN_CREATION
         return None
-
-
-def _is_permanent(error: WorkspaceError) -> bool:
-    """Return whether an error has no Retry-After, because no retry can succeed, for instance if a file is damaged."""
-    return error.members.get("retryAfter", RETRY_SECONDS) is None
 
 
 def _build_unavailable_error() -> WorkspaceError:

@@ -93,11 +93,19 @@ class BackgroundJob:
         schedule: times at which the job is due.
         run: does the work of the job; called once each time the job is due. It must be idempotent, because a run is
             repeated after a crash. If it returns :data:`UNFINISHED`, the job is due again immediately.
+        repeat_failed_after: time after which a failed run is repeated, if the job is not due earlier; None if the job
+            waits for its next due time.
     """
 
     name: str
     schedule: Schedule
     run: Callable[[], Awaitable[object]]
+    repeat_failed_after: timedelta | None = None
+
+    def compute_due_time_after_failure(self, failed_at: datetime) -> datetime:
+        """Return the time of the run that repeats the work of a failed run."""
+        next_due = self.schedule.compute_next_due_time(failed_at)
+        return next_due if self.repeat_failed_after is None else min(next_due, failed_at + self.repeat_failed_after)
 
 
 class _NextAttempt(NamedTuple):
@@ -201,7 +209,7 @@ class BackgroundRunner:
             # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
-            due_at = job.schedule.compute_next_due_time(max(self._runtime.now(), at))
+            due_at = job.compute_due_time_after_failure(max(self._runtime.now(), at))
         finally:
             keeper.cancel()
             work.cancel()

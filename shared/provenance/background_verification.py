@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import Final
 
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError, is_permanent
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name_prefix
@@ -65,6 +65,7 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
         self._period_start = ""
         self._reported: set[ChainKey] = set()
+        self._outage: WorkspaceError | None = None
 
     async def try_verify_due_chains(self, period_start: datetime) -> bool:
         """Verify the audit chains that are due; return False if the time limit ended the run before all were verified.
@@ -74,18 +75,31 @@ class BackgroundVerification:
         Args:
             period_start: time at which the verification of all chains was due; chains that were verified later are not
                 due. Another instance of the service may have verified some of the chains since.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store did not respond, so that chains were not found, verified or reported.
+                All other chains are verified. A later call with the same ``period_start`` repeats the rest.
         """
         deadline = self._runtime.monotonic() + self._seconds
         start = format_rfc3339(period_start)
+        self._outage = None
         if start != self._period_start:
             self._period_start = start
             self._reported.clear()
         is_complete = await self._try_verify_chains_until_deadline(deadline, start)
         try:
             await self._report_other_broken_chains(start)
-        except Exception:  # noqa: BLE001  an error of this method would delay the remaining chains to the next period
+        except Exception as error:  # noqa: BLE001  an error of this method would delay the remaining chains
             _LOG.exception("broken audit chains could not be listed")
+            self._remember_outage(error)
+        if is_complete and self._outage is not None:
+            raise self._outage
         return is_complete
+
+    def _remember_outage(self, error: Exception) -> None:
+        """Remember an error of this run if it means that a store did not respond, so that a later run can succeed."""
+        if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE and not is_permanent(error):
+            self._outage = error
 
     async def _try_verify_chains_until_deadline(self, deadline: float, period_start: str) -> bool:
         """Verify the chains that are due; return False if the time limit is reached before all are verified.
@@ -150,6 +164,7 @@ class BackgroundVerification:
             missing = await self._checkpoints.find_checkpointed_chains_except(known_prefixes)
         except WorkspaceError as error:
             _LOG.warning("missing chains could not be searched: %s", error)
+            self._remember_outage(error)
             return []
         latest = compute_latest_verdict_time(self._runtime.now())
         summaries = [ChainSummary(chain, 0, "", verdict=await self._overview.find_verdict(chain)) for chain in missing]
@@ -158,8 +173,8 @@ class BackgroundVerification:
     async def _try_verify_chain_until_deadline(self, chain: ChainKey, deadline: float, period_start: str) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
-        If the verification fails with an error, it is logged and the result is True, so that the other chains are
-        verified. The chain is due again in the next run.
+        If the verification fails with an error, it is logged and remembered, and the result is True, so that the other
+        chains are verified. The chain is due again in the next run.
 
         Args:
             chain: chain to verify.
@@ -178,6 +193,7 @@ class BackgroundVerification:
         except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
             count("workspace.chain.verify.failures", target=chain.target.value)
             _log_failure("an audit chain could not be verified", chain, error)
+            self._remember_outage(error)
         return True
 
     async def _finish_verification(self, run: VerificationRun, period_start: str) -> None:
@@ -201,7 +217,7 @@ class BackgroundVerification:
         """Report the broken chains that were verified in this period, but that this object has not reported.
 
         A request or an audit bundle has verified them, so they are not due. If a report fails with an error, it is
-        logged; the chain is verified and reported in the next period.
+        logged and remembered; the chain is reported in the next run.
         """
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE, broken_only=True):
@@ -213,6 +229,7 @@ class BackgroundVerification:
                     await self._report_broken_chain(chain, verdict.broken_at, verdict.reason)
                 except Exception as error:  # noqa: BLE001  a failure must not stop the other reports
                     _log_failure("a broken audit chain could not be reported", chain, error)
+                    self._remember_outage(error)
 
 
 def _is_verification_due(summary: ChainSummary, period_start: str, latest_verdict_time: str) -> bool:

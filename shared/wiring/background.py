@@ -1,6 +1,7 @@
 """Recurring background jobs of the app."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _EXPIRED_AT_ONCE = 1_000
 _INDEX_SECONDS = 600.0
 """Seconds in which one run may add the signatures of existing records to their index."""
+_REPEAT_FAILED_VERIFICATION_AFTER = timedelta(minutes=5)
 _LOG = get_logger("background")
 
 
@@ -91,7 +93,9 @@ class BackgroundServices:
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
         yield BackgroundJob("audit-overview", overview, self._complete_audit_overview)
-        yield BackgroundJob("verification", self._verification_schedule, self._verify_chains)
+        yield BackgroundJob(
+            "verification", self._verification_schedule, self._verify_chains, _REPEAT_FAILED_VERIFICATION_AFTER
+        )
         yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact_archive)
         yield BackgroundJob(
             "download-expiry", Schedule(configured.download_expiry_schedule), self._delete_expired_downloads

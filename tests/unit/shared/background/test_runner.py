@@ -161,6 +161,27 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
     assert "a background job failed" in caplog.text
 
 
+@pytest.mark.parametrize(("repeat_seconds", "expected"), [(None, [0, 15]), (4, [0, 4, 8, 12, 15]), (20, [0, 15])])
+async def test_a_failed_run_is_repeated_after_the_delay_of_its_job(
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime, repeat_seconds: float | None, expected: list[int]
+) -> None:
+    """A failed run is repeated after the delay of its job, or at the next due time if that is earlier."""
+    runs: list[datetime] = []
+
+    async def run_job() -> None:
+        runs.append(clock.now)
+        if len(runs) < len(expected):
+            raise WorkspaceError(Kind.UNAVAILABLE, "X", "down")
+
+    delay = None if repeat_seconds is None else timedelta(seconds=repeat_seconds)
+    job = BackgroundJob("job", EVERY_15_S, run_job, delay)
+    for _ in range(44):
+        # Another instance repeats the run, too.
+        await BackgroundRunner([job], lease_store, runtime=clock.runtime).run_due_jobs()
+        clock.advance(1)
+    assert [round((each - runs[0]).total_seconds()) for each in runs] == expected
+
+
 async def test_a_long_job_does_not_delay_other_jobs(
     lease_store: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

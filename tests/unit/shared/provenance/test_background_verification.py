@@ -1,5 +1,6 @@
 """Tests of the background verification of all chains."""
 
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
@@ -266,7 +267,9 @@ async def test_a_failed_report_stops_no_other_report(
     verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
     for chain in (PLATFORM, BATCH, OTHER):
         await find_broken_by_request(verification_parts, chain)
-    assert await verification_parts.open(on_broken=fail_for_batch).try_verify_due_chains(period_start)
+    background = verification_parts.open(on_broken=fail_for_batch)
+    with pytest.raises(WorkspaceError):
+        await background.try_verify_due_chains(period_start)
     assert sorted(log.reported) == sorted((PLATFORM, OTHER))
     assert "a broken audit chain could not be reported: down" in caplog.messages
 
@@ -336,7 +339,8 @@ async def test_an_error_does_not_stop_other_chains(
 ) -> None:
     """If verifying a chain raises any error, others are verified, and this one later; only an outage is a warning."""
     verification_parts.recorder.failing[BATCH] = error
-    assert await run_in_new_period(verification_parts.background)
+    with contextlib.suppress(WorkspaceError):
+        assert await run_in_new_period(verification_parts.background)
     [logged] = [one for one in caplog.records if "could not be verified" in one.getMessage()]
     assert logged.levelname == ("WARNING" if isinstance(error, WorkspaceError) else "ERROR")
     verdicts = await verification_parts.verdicts()
@@ -346,6 +350,41 @@ async def test_an_error_does_not_stop_other_chains(
     verification_parts.recorder.failing.clear()
     assert await run_in_new_period(verification_parts.background)
     assert (await verification_parts.verdicts())[BATCH] is not None
+
+
+async def test_chains_are_verified_in_the_same_period_after_an_outage(verification_parts: VerificationParts) -> None:
+    """If the store does not respond during a run, the run fails, and the next run of the period verifies the rest."""
+    background, period_start = verification_parts.background, SYSTEM_RUNTIME.now()
+    outage = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log does not respond; retry later.")
+    verification_parts.recorder.failing = {BATCH: outage, OTHER: outage}
+    with pytest.raises(WorkspaceError) as caught:
+        await background.try_verify_due_chains(period_start)
+    assert caught.value is outage
+    verification_parts.recorder.failing.clear()
+    verification_parts.recorder.started.clear()
+    assert await background.try_verify_due_chains(period_start)
+    assert sorted(verification_parts.recorder.started) == sorted((BATCH, OTHER))
+
+
+async def test_an_outage_of_the_checkpoint_store_does_not_hide_a_deleted_chain(
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If deleted chains cannot be searched, the run verifies the others and then fails, so that it is repeated."""
+
+    async def fail(*_: object) -> Any:
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", "down")
+
+    monkeypatch.setattr(verification_parts.ledger.checkpoints, "find_checkpointed_chains_except", fail)
+    with pytest.raises(WorkspaceError, match="down"):
+        await run_in_new_period(verification_parts.background)
+    assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
+
+
+async def test_a_damaged_chain_does_not_repeat_the_run(verification_parts: VerificationParts) -> None:
+    """A chain whose verification no retry can complete waits for the next period, because it may take long."""
+    damaged = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The file is damaged.", retryAfter=None)
+    verification_parts.recorder.failing[BATCH] = damaged
+    assert await run_in_new_period(verification_parts.background)
 
 
 @pytest.mark.parametrize(
@@ -472,7 +511,7 @@ async def test_a_checkpoint_of_another_chain_in_a_folder_is_reported(
 async def test_an_unfinished_run_stays_unfinished_if_broken_chains_cannot_be_listed(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the broken chains cannot be listed at the end of a run, the result of the run does not change."""
+    """If the broken chains cannot be listed, an unfinished run stays unfinished, and the last run of a period fails."""
     list_chains = verification_parts.overview.list_chains
 
     async def fail_for_broken_chains(*args: Any, **options: Any) -> Any:
@@ -481,4 +520,8 @@ async def test_an_unfinished_run_stays_unfinished_if_broken_chains_cannot_be_lis
         return await list_chains(*args, **options)
 
     monkeypatch.setattr(verification_parts.overview, "list_chains", fail_for_broken_chains)
-    assert await run_in_new_period(verification_parts.background)
+    period_start = SYSTEM_RUNTIME.now()
+    assert not await verification_parts.open(seconds=1).try_verify_due_chains(period_start)
+    with pytest.raises(WorkspaceError):
+        await verification_parts.open().try_verify_due_chains(period_start)
+    assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))

@@ -1,5 +1,6 @@
 """Tests of the work of background jobs over the embedded stores."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -52,3 +53,10 @@ async def test_grants_are_ended_although_revocations_cannot_be_completed(
     with pytest.raises(ConnectionError):
         await run_grant_job(local_services)
     assert runs == ["grants"]
+
+
+def test_a_failed_verification_of_chains_is_repeated_in_its_period(local_services: Services) -> None:
+    """A failed verification of all chains is repeated after five minutes instead of on the next day."""
+    [job] = [job for job in local_services.background.runner._jobs if job.name == "verification"]
+    failed_at = datetime(2026, 1, 5, 2, 30, 1, tzinfo=UTC)
+    assert job.compute_due_time_after_failure(failed_at) == failed_at + timedelta(minutes=5)

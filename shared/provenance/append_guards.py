@@ -1,7 +1,7 @@
 """Checks before an append to an audit chain.
 
-The chain's head item, which states the last record, must match that record. The last record's time must not be too far
-ahead of the clock.
+The chain's head item, which states the last record, must match that record, and no record may follow it. The last
+record's time must not be too far ahead of the clock.
 """
 
 from datetime import datetime, timedelta
@@ -9,9 +9,9 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parse_json_if_canonical
-from shared.provenance.chain_reading import find_last_record, read_record_time
+from shared.provenance.chain_reading import read_record_time
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id, is_record_time
-from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Tip
 from shared.runtime import Runtime
 from shared.timestamps import format_rfc3339
 
@@ -20,12 +20,13 @@ MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 
 
 async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, current_time: str, runtime: Runtime) -> None:
-    """Reject an append if the chain's head item, which states the last record, does not match that record.
+    """Reject an append if the chain's head item, which states the last record, does not match the stored records.
 
     The next record takes its PreviousHash from the head item, and its time is not earlier than that of the head item.
     Therefore, these rules are checked:
 
     - The head item's hash must be the stored hash of the last record.
+    - No record may follow, because an append would sooner or later need its place.
     - The last record's time must have the format of records.
     - If the head item or the last record has a time ahead of the clock, both must have the same time. Such a time is
       accepted because the clock of another host can be ahead.
@@ -41,17 +42,26 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, curre
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged (a retry cannot help), or if
             the store does not respond.
     """
-    if not await _is_tip_consistent_with_last_record(store, chain, tip, current_time, runtime):
-        detail = "The head item of the chain does not match its last record; an operator must verify the chain."
-        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=None)
+    if not 0 <= tip.sequence < LAST_SEQUENCE:
+        raise _build_forged_head_error()
+    page = await store.read(chain, max(tip.sequence - 1, 0), limit=1, max_bytes=1)
+    last = page.records[0] if page.records and page.records[0].sequence == tip.sequence else None
+    if not await _is_tip_consistent_with_last_record(tip, last, current_time, runtime):
+        raise _build_forged_head_error()
+    has_next = bool(page.more if last else page.records)
+    # Another process may have appended since the tip was read; then its records are not forged.
+    if has_next and (await store.read_tip(chain)).sequence == tip.sequence:
+        raise _build_forged_head_error()
+
+
+def _build_forged_head_error() -> WorkspaceError:
+    detail = "The head item of the chain does not match its last record; an operator must verify the chain."
+    return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=None)
 
 
 async def _is_tip_consistent_with_last_record(
-    store: ChainStore, chain: ChainKey, tip: Tip, current_time: str, runtime: Runtime
+    tip: Tip, last: ChainRecord | None, current_time: str, runtime: Runtime
 ) -> bool:
-    if not 0 <= tip.sequence < LAST_SEQUENCE:
-        return False
-    last = await find_last_record(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
     time = await read_record_time(last, runtime) if last else ""

@@ -7,8 +7,11 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.problems import build_error_headers
+from shared.provenance.append_guards import reject_forged_head
 from shared.provenance.hash_rule import LAST_SEQUENCE
 from shared.provenance.records import build_event_draft, seal_record
+from shared.runtime import SYSTEM_RUNTIME
+from shared.timestamps import format_rfc3339, now
 from tests.unit.shared.provenance.chains import (
     OF_PLATFORM,
     PLATFORM,
@@ -76,11 +79,29 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
 
 
-async def test_an_append_is_rejected_if_a_record_follows_the_head_item(ledger: Ledger) -> None:
+@pytest.mark.parametrize("missing", [1, 2])
+async def test_an_append_is_rejected_if_a_record_follows_the_head_item(ledger: Ledger, missing: int) -> None:
     """If a record is stored after the head item's record, an append fails at once, because a retry cannot succeed."""
-    last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
-    change_head_item(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
+    number = COUNT - missing
+    last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {number})"
+    change_head_item(ledger, f"UPDATE chains SET sequence = {number}, hash = {last}")
+    assert "does not match its last record" in await read_rejection_detail(ledger)
+
+
+async def test_a_cached_tip_does_not_hide_a_record_that_follows_the_head_item(ledger: Ledger) -> None:
+    """If a record is inserted after the head item's record, a process with a cached tip rejects the next append."""
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(8))
+    chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
+    move = f"UPDATE records SET sequence = {COUNT + 9} WHERE sequence = 2 AND chain = {chain}"
+    ledger.tamper(lambda file: file.execute(move))
     assert "has a record that its head row does not include" in await read_rejection_detail(ledger)
+
+
+async def test_an_append_of_another_process_is_no_forged_head(ledger: Ledger) -> None:
+    """If another process appends after the tip was read, the head item is not reported as forged."""
+    tip = await ledger.store.read_tip(PLATFORM)
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(8))
+    await reject_forged_head(ledger.store, PLATFORM, tip, format_rfc3339(now()), SYSTEM_RUNTIME)
 
 
 async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key, record_to_item
-from shared.errors import WorkspaceError
+from shared.errors import WorkspaceError, is_permanent
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import find_decisions
@@ -118,6 +118,30 @@ async def test_records_and_forks_after_the_head_item_are_reported(
     assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
+async def _require_rejected_append(log: ChainLog) -> None:
+    """Append an event and check that it is rejected with an error for which no retry can succeed."""
+    with pytest.raises(WorkspaceError, match="an operator must verify the chain") as refusal:
+        await log.append(CHAIN, build_event_draft("u", EVENT))
+    assert is_permanent(refusal.value)
+
+
+async def test_a_record_after_the_head_item_rejects_appends(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """If a record follows the head item with a gap, appends are rejected at once, and none is stored before the gap."""
+    await _store_forged_record(store, container, COUNT + 3, "")
+    await _require_rejected_append(ChainLog(store, get_workspace_id))
+    assert (await store.read_tip(CHAIN)).sequence == COUNT
+
+
+async def test_a_conflict_with_a_record_after_the_head_item_is_no_overload(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
+    """If an append of a running process needs the place of a forged record, it is rejected at once."""
+    log = ChainLog(store, get_workspace_id)
+    await log.append(CHAIN, build_event_draft("u", EVENT))
+    await _store_forged_record(store, container, COUNT + 2, "")
+    await _require_rejected_append(log)
+
+
 ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-00000000003", "1000000000000", "zzz")
 
 
@@ -177,8 +201,7 @@ async def test_records_of_a_chain_without_a_head_item_are_read(
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
-    with pytest.raises(WorkspaceError):
-        await ChainLog(store, get_workspace_id, give_up_seconds=0.1).append(CHAIN, build_event_draft("u", EVENT))
+    await _require_rejected_append(ChainLog(store, get_workspace_id))
     assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
 
 

@@ -15,6 +15,7 @@ from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement
+from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
 from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
@@ -352,12 +353,15 @@ async def _build_signer_if_needed(
 
 async def _load_stored_amendment_policy() -> AmendmentPolicy:
     """Return the amendment policy as stored now, because the cached catalog can be some seconds old."""
-    services().catalog.reader.invalidate()
-    return await _load_cached_amendment_policy()
+    return _require_amendment_policy(await services().catalog.reader.load_stored_catalog())
 
 
 async def _load_cached_amendment_policy() -> AmendmentPolicy:
-    policies = (await services().catalog.get_current_catalog()).policies
+    return _require_amendment_policy(await services().catalog.get_current_catalog())
+
+
+def _require_amendment_policy(catalog: Catalog) -> AmendmentPolicy:
+    policies = catalog.policies
     policy = policies.provenance
     if policy is None:
         raise build_invalid_field_error(

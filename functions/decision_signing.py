@@ -32,12 +32,11 @@ async def build_signer_if_needed(
 
     Raises:
         WorkspaceError: UNAUTHENTICATED if the member is now disabled or removed; FORBIDDEN ``ACCESS_RIGHT_MISSING`` if
-            the member no longer has the right. The current team is read for these checks, because the request was
-            authorized with a cached copy of the team.
+            the member no longer has the right; UNAVAILABLE ``CATALOG_UNAVAILABLE`` if the stored policy cannot be read.
+            The stored team is read for these checks, because the request was authorized with a cached copy of the team.
     """
     # The cached catalog can be some seconds old: the policy, the member's name and rights may have changed since.
-    services().catalog.reader.invalidate()
-    catalog = await services().catalog.get_current_catalog()
+    catalog = await services().catalog.reader.load_stored_catalog()
     policy = catalog.policies.signatures
     if sent_signature is None and get_requirement(policy) is SignatureRequirement.OFF:
         return None

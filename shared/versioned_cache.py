@@ -57,20 +57,36 @@ class VersionedCache[T]:
         """
         if self._cached is not None and self._runtime.monotonic() - self._checked_at < self._max_age:
             return self._cached[1]
-        finished_reads, generation = self._finished_reads, self._generation
-        async with self._lock:
-            # A read that began before an invalidation can have an older value than the caller of ``invalidate`` stored.
-            if self._finished_reads == finished_reads or self._generation_of_last_read < generation:
-                await self._refresh_from_store()
-            if self._error is not None and not self._has_recent_value():
-                raise self._error
-        assert self._cached is not None  # noqa: S101  a read that succeeds stores a value
-        return self._cached[1]
+        return await self._read_shared(accepts_cached=True)
+
+    async def load_stored_value(self) -> T:
+        """Return the value as it is stored now; callers that wait for the same read of the store share its result.
+
+        Raises:
+            WorkspaceError: the store fails, even if the cached value is recent.
+        """
+        self.invalidate()
+        return await self._read_shared(accepts_cached=False)
 
     def invalidate(self) -> None:
         """Make the next call of :meth:`load_current_value` check the store; call this after changing the value."""
         self._generation += 1
         self._checked_at = float("-inf")
+
+    async def _read_shared(self, *, accepts_cached: bool) -> T:
+        """Read the store, or share a read for which other callers wait; return the value.
+
+        If the read fails, return a recent cached value if the caller accepts it; otherwise raise the error.
+        """
+        finished_reads, generation = self._finished_reads, self._generation
+        async with self._lock:
+            # A read that began before an invalidation can have an older value than the caller of ``invalidate`` stored.
+            if self._finished_reads == finished_reads or self._generation_of_last_read < generation:
+                await self._refresh_from_store()
+            if self._error is not None and not (accepts_cached and self._has_recent_value()):
+                raise self._error
+        assert self._cached is not None  # noqa: S101  a read that succeeds stores a value
+        return self._cached[1]
 
     async def _refresh_from_store(self) -> None:
         """Replace the cached value if its version has changed; if the store fails, keep it and record the error."""
@@ -82,7 +98,7 @@ class VersionedCache[T]:
         except Exception as error:  # noqa: BLE001  the callers get the error
             self._error = error
             if self._has_recent_value():
-                _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
+                _LOG.warning("the store does not respond; the cached value stays in use", exc_info=True)
             # The next read is due before the value is too old, although reads fail.
             latest = self._succeeded_at + self._max_stale - self._max_age
             checked_at = min(self._runtime.monotonic(), latest)

@@ -72,8 +72,18 @@ class CatalogReader:
         try:
             return await self._snapshot.load_current_value()
         except Exception as error:
-            detail = "the workspace catalog is temporarily unavailable; try again"
-            raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
+            raise _build_unavailable_error() from error
+
+    async def load_stored_catalog(self) -> Catalog:
+        """Return the catalog as it is stored now, for decisions for which the cached copy is too old.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if the store does not respond.
+        """
+        try:
+            return await self._snapshot.load_stored_value()
+        except Exception as error:
+            raise _build_unavailable_error() from error
 
     def invalidate(self) -> None:
         """Make the next call of :meth:`get_catalog` check the store.
@@ -85,6 +95,11 @@ class CatalogReader:
     async def _load_version_and_catalog(self) -> tuple[CatalogVersion, Catalog]:
         stored = await self._store.load()
         return stored.version, await self._runtime.run_in_thread(build_catalog, stored)
+
+
+def _build_unavailable_error() -> WorkspaceError:
+    detail = "the workspace catalog is temporarily unavailable; try again"
+    return WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail)
 
 
 class CatalogDirectory:

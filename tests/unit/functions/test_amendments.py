@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.catalog.document import load_document
+from shared.errors import Kind, WorkspaceError
 from shared.settings import Settings
 from shared.wiring import Services
 from tests.unit.functions.azure_plant import AMENDMENTS, Instance
@@ -55,3 +57,27 @@ async def test_amendments_are_pending_from_the_moment_of_the_policy(
     await other.provenance.catalog_service.apply(required, "apply")
     second = await app.request("POST", AMENDMENTS, token, AMENDMENT)
     assert (first.body["Status"], second.body["Status"]) == ("approved", "pending")
+
+
+async def test_a_policy_that_cannot_be_read_decides_nothing(
+    services_of_two_processes: tuple[Services, Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the stored policy cannot be read, amendments and decisions are refused, although a recent copy allows them."""
+    own, other = services_of_two_processes
+    service = other.provenance.catalog_service
+    await service.apply(load_document(DOCUMENT.replace("false", "true"), "test"), "apply")
+    key = await other.access.api_keys.issue_without_rights_check("apply", "ann@t", "test")
+    app = Instance(own, monkeypatch)
+    token = await app.issue_token(key.api_key)
+    pending = await app.request("POST", AMENDMENTS, token, AMENDMENT)
+    await service.apply(load_document(DOCUMENT, "test"), "apply")
+    await own.catalog.reader.load_stored_catalog()
+
+    async def raise_unavailable() -> Any:
+        raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
+
+    monkeypatch.setattr(own.catalog.reader._snapshot, "_version", raise_unavailable)
+    decision = f"{AMENDMENTS}/{pending.body['RecordID']}/approve?scopeKey=line-1"
+    for address, body in ((AMENDMENTS, AMENDMENT), (decision, {})):
+        reply = await app.request("POST", address, token, body)
+        assert (reply.status, reply.body["code"]) == (503, "CATALOG_UNAVAILABLE"), address

@@ -94,6 +94,20 @@ async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> 
         await cache.load_current_value()
 
 
+async def test_a_stored_value_is_read_although_the_cached_one_is_recent() -> None:
+    """A caller that needs the stored value gets it, or the store's error; other callers get the cached value."""
+    store, time = Store(), VirtualTime()
+    cache = build_cache(store, time)
+    await cache.load_current_value()
+    store.version = 2
+    assert await cache.load_stored_value() == "value 2"
+    store.is_down = True
+    time.advance(1)
+    with pytest.raises(OSError, match="down"):
+        await cache.load_stored_value()
+    assert await cache.load_current_value() == "value 2"
+
+
 async def test_a_failing_store_without_a_cached_value_raises_an_error() -> None:
     """If the store fails at the first read, when no value is cached, the store's error is raised."""
     store = Store()

@@ -109,11 +109,12 @@ def build_item_after_change(
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """Workspace data after a catalog change, for the audit events of the change.
+    """Workspace data for the audit events of a catalog change.
 
     Attributes:
-        workspace: id of the workspace; empty before the first document is applied.
-        audited: True if the workspace has provenance, so that the events are appended to audit chains.
+        workspace: id of the workspace after the change; empty before the first document is applied.
+        audited: True if the workspace has provenance before or after the change, so that the events, also of the change
+            that enables or disables provenance, are appended to audit chains.
     """
 
     workspace: str
@@ -122,12 +123,13 @@ class AuditContext:
     @classmethod
     def from_catalog(cls, stored: StoredCatalog, added_or_replaced_items: Iterable[CatalogItem]) -> "AuditContext":
         """Build the context from the stored catalog and the items that a change adds or replaces."""
-        previous = {
-            item.kind: item.definition for item in (*stored.items, *added_or_replaced_items) if item.kind in SINGLE
-        }
-        settings = previous.get(ItemKind.SETTINGS)
-        audited = settings is not None and settings["policies"]["provenance"] is not None
-        return cls(previous.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
+        singletons = [item for item in (*stored.items, *added_or_replaced_items) if item.kind in SINGLE]
+        audited = any(
+            item.kind == ItemKind.SETTINGS and item.definition["policies"]["provenance"] is not None
+            for item in singletons
+        )
+        workspaces = [item.definition for item in singletons if item.kind == ItemKind.WORKSPACE]
+        return cls(workspaces[-1]["id"] if workspaces else "", audited)
 
 
 def _add_webhook_data_of_changed_query(

@@ -116,6 +116,15 @@ def test_enabling_the_audit_log_is_audited() -> None:
     assert AuditContext.from_catalog(StoredCatalog(0, ()), []) == AuditContext("", audited=False)
 
 
+def test_disabling_the_audit_log_is_audited() -> None:
+    """The changes of the document that disables the audit log are recorded in it; later changes are not."""
+    off = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": None}}, ItemOrigin.API, EARLIER, EARLIER, "x")
+    enabled = build_stored_catalog(audited=True)
+    assert AuditContext.from_catalog(enabled, [off]) == AuditContext("plant-a", audited=True)
+    without = tuple(item for item in enabled.items if item.kind != ItemKind.SETTINGS)
+    assert not AuditContext.from_catalog(StoredCatalog(1, (*without, off)), []).audited
+
+
 DOCUMENT = load_document(PLANT, "w.yaml")
 UNAUDITED_PLANT = load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w.yaml")
 EXTRA = {"lookup": "mine", "name": "Mine", "surface": "cooling", "kql": "T", "apiPath": None, "approval": None}
@@ -141,7 +150,7 @@ def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, se
             created = (await service.commit_api_changes(create_api_query, "editor@p")).plan.changes
             applied += created if first.policies.provenance else ()
             planned = await service.apply(second, "apply")
-            applied += planned.changes if second.policies.provenance else ()
+            applied += planned.changes if first.policies.provenance or second.policies.provenance else ()
             assert (await service.plan(second)).is_empty
             queries = (item for item in (await opened.store.load()).items if item.kind == "warmQuery")
             assert {item.key for item in queries if item.origin is ItemOrigin.API} == {"mine"}

@@ -26,8 +26,9 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
     An append id prevents a second append of the same audit record.
 
     This is for requests that only append one record to an audit chain: a retry gets the same append id and finds the
-    record by this id. If the first request with a key is rejected, the caller may use the key again. A rejected retry
-    does not release the key, because an earlier request has possibly stored the record, or will store it.
+    record by this id. If the first request with a key is rejected before a retry begins, the caller may use the key
+    again. A rejected retry does not release the key, because another request with it has possibly stored the record, or
+    will store it.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see

@@ -32,6 +32,10 @@ class Claim:
     fingerprint: str
     append_id: str
 
+    def is_repeated_by(self, new_claim: "Claim") -> bool:
+        """Return whether a later claim of the same key is of a repeated request."""
+        return self.fingerprint == new_claim.fingerprint and self.append_id != new_claim.append_id
+
 
 @dataclass(frozen=True, slots=True)
 class ReservedId:
@@ -52,7 +56,8 @@ class IdempotencyStore(Protocol):
     async def store_or_get_claim(self, key_hash: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         """Store a request's claim of a key, unless an unexpired claim is stored already; return the stored claim.
 
-        Concurrent calls with the same key all get the same claim.
+        Concurrent calls with the same key all get the same claim. If it is the claim of another call with the same
+        fingerprint, the store also records that a repeated request has got it, see :meth:`delete_claim`.
 
         Args:
             key_hash: hash from :func:`hash_key`.
@@ -63,7 +68,7 @@ class IdempotencyStore(Protocol):
         ...
 
     async def delete_claim(self, key_hash: str, append_id: str) -> None:
-        """Delete the claim of an idempotency key if it has this append id.
+        """Delete the claim of an idempotency key if it has this append id, and no repeated request got this id.
 
         Do nothing if a later request has claimed the key.
         """
@@ -102,7 +107,10 @@ class IdempotencyKeys:
         return ReservedId(claim.append_id, is_first=claim.append_id == wanted.append_id)
 
     async def release_key(self, caller_id: str, http_method: str, idempotency_key: str, append_id: str) -> None:
-        """Release the key of a rejected request, which is the first one with the key and has appended nothing."""
+        """Release the key of a rejected request, which is the first one with the key and has appended nothing.
+
+        Do nothing if a repeated request has got the append id meanwhile, because it possibly appends the record.
+        """
         await self._store.delete_claim(hash_key(caller_id, http_method, idempotency_key), append_id)
 
 

@@ -82,9 +82,22 @@ async def test_a_claim_is_deleted_only_with_its_append_id(keys: IdempotencyStore
     await keys.store_or_get_claim("k", FIRST, AT, AT - DAY)
     await keys.delete_claim("k", "other")
     await keys.delete_claim("unknown", "other")
-    assert await keys.store_or_get_claim("k", OTHER, AT, AT - DAY) == FIRST
+    different = Claim("g" * 64, "different")
+    assert await keys.store_or_get_claim("k", different, AT, AT - DAY) == FIRST
     await keys.delete_claim("k", "first")
     assert await keys.store_or_get_claim("k", OTHER, AT, AT - DAY) == OTHER
+
+
+async def test_a_claim_that_a_repeated_request_got_is_not_deleted(keys: IdempotencyStore) -> None:
+    """A claim whose append id a repeated request has got stays until it expires, also if this request is repeated."""
+    await keys.store_or_get_claim("k", FIRST, AT, AT - DAY)
+    assert await keys.store_or_get_claim("k", FIRST, AT, AT - DAY) == FIRST
+    for second in range(2):
+        assert await keys.store_or_get_claim("k", OTHER, AT + second * SECOND, AT - DAY) == FIRST
+        await keys.delete_claim("k", "first")
+    assert await keys.store_or_get_claim("k", OTHER, AT + DAY + SECOND, AT + SECOND) == OTHER
+    await keys.delete_claim("k", "other")
+    assert await keys.store_or_get_claim("k", FIRST, AT + DAY + SECOND, AT + SECOND) == FIRST
 
 
 async def test_one_of_many_callers_with_the_same_claim_gets_the_lease(open_both_stores: Opener) -> None:

@@ -14,6 +14,8 @@ from shared.idempotency.replies import BeginResult
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _FREE: Final = {"lease": "", "leasedUntil": ""}
+_REPEATED: Final = "isRepeated"
+"""Member of a claim that a repeated request has got."""
 
 
 class CosmosIdempotencyStore:
@@ -30,7 +32,10 @@ class CosmosIdempotencyStore:
         item_id = f"key-{key_hash}"
 
         def claim_if_free(before: Item | None) -> Item | NoChange:
-            return _claim_to_item(item_id, new_claim, at) if _is_missing_or_expired(before, forget_before) else None
+            if before is None or _is_missing_or_expired(before, forget_before):
+                return _claim_to_item(item_id, new_claim, at)
+            is_new_repeat = _claim_from_item(before).is_repeated_by(new_claim) and _REPEATED not in before
+            return before | {_REPEATED: True} if is_new_repeat else None
 
         item = await self._items.change(item_id, item_id, claim_if_free)
         return _claim_from_item(item) if item else new_claim
@@ -38,7 +43,7 @@ class CosmosIdempotencyStore:
     async def delete_claim(self, key_hash: str, append_id: str) -> None:
         item_id = f"key-{key_hash}"
         item = await self._items.read(item_id, item_id)
-        if item is not None and item["appendId"] == append_id:
+        if item is not None and item["appendId"] == append_id and _REPEATED not in item:
             await self._items.delete(item_id, item_id, if_match_etag=item["_etag"])
 
 

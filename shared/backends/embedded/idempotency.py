@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS idempotency_keys (
   key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, append_id TEXT NOT NULL, made_at TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_keys_by_age ON idempotency_keys (made_at);
+CREATE TABLE IF NOT EXISTS idempotency_repeats (append_id TEXT PRIMARY KEY, made_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idempotency_repeats_by_age ON idempotency_repeats (made_at);
 CREATE TABLE IF NOT EXISTS answers (
   name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, append_id TEXT NOT NULL, made_at TEXT NOT NULL,
   lease TEXT NOT NULL, leased_until TEXT NOT NULL, answer BLOB
@@ -31,17 +33,26 @@ class SqliteIdempotencyStore:
 
     async def store_or_get_claim(self, key_hash: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         def insert_or_select_claim(connection: sqlite3.Connection) -> Claim:
-            connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (format_rfc3339(forget_before),))
+            expired = (format_rfc3339(forget_before),)
+            connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", expired)
+            connection.execute("DELETE FROM idempotency_repeats WHERE made_at < ?", expired)
             row = (key_hash, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at))
             connection.execute("INSERT OR IGNORE INTO idempotency_keys VALUES (?, ?, ?, ?)", row)
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
-            return Claim(*connection.execute(sql, (key_hash,)).fetchone())
+            claim = Claim(*connection.execute(sql, (key_hash,)).fetchone())
+            if claim.is_repeated_by(new_claim):
+                sql = "INSERT OR IGNORE INTO idempotency_repeats VALUES (?, ?)"
+                connection.execute(sql, (claim.append_id, format_rfc3339(at)))
+            return claim
 
         with _convert_sqlite_errors():
             return await self._database.write(insert_or_select_claim)
 
     async def delete_claim(self, key_hash: str, append_id: str) -> None:
-        sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
+        sql = (
+            "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ? "
+            "AND append_id NOT IN (SELECT append_id FROM idempotency_repeats)"
+        )
         with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (key_hash, append_id)))
 

@@ -201,31 +201,25 @@ class Amendments:
             raise
         append_id = append_id or self._runtime.new_id()
         async with signer.sign(append_id, decision.chain) as session:
-
-            async def check_decision_and_confirm() -> None:
-                await check()
-                try:
-                    await session.confirm()
-                except WorkspaceError as error:
-                    raise _UnconfirmedError(error) from error
-
             transition = decision.build_record_properties(original) | {
                 MEMBER: session.signature.to_record_properties(record.hash)
             }
-            try:
-                result = await self._append_decision(decision, transition, append_id, check_decision_and_confirm)
-            except _UnconfirmedError as unconfirmed:
-                raise unconfirmed.error from unconfirmed
+            result = await self._append_decision(decision, transition, append_id, check, session.confirm)
             session.is_decided = True
             return result
 
     async def _append_decision(
-        self, decision: "_Decision", record_properties: dict[str, Any], append_id: str, check: Check
+        self,
+        decision: "_Decision",
+        record_properties: dict[str, Any],
+        append_id: str,
+        check: Check,
+        confirm: Check | None = None,
     ) -> AppendResult:
         _, at, _ = _DECISIONS[decision.status]
         draft, exclusive_key = build_record_draft(record_properties, at), f"decision {decision.amendment}"
         return await self._log.append(
-            decision.chain, draft, append_id=append_id, check=check, exclusive_key=exclusive_key
+            decision.chain, draft, append_id=append_id, check=check, confirm=confirm, exclusive_key=exclusive_key
         )
 
     async def _find_result_of_earlier_append(self, chain: ChainKey, append_id: str) -> AppendResult | None:
@@ -271,20 +265,6 @@ class Amendments:
         if current != AmendmentState.PENDING:
             detail = f"Amendment {amendment} is {current}; only pending amendments can be approved or rejected."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
-
-
-class _UnconfirmedError(Exception):
-    """Raised before a signed decision is appended, if :attr:`SigningSession.confirm` raises an error.
-
-    This class is no WorkspaceError, because a WorkspaceError UNAVAILABLE would end the other appends of the batch, too.
-
-    Args:
-        error: error of :attr:`SigningSession.confirm`.
-    """
-
-    def __init__(self, error: WorkspaceError) -> None:
-        super().__init__(error.detail)
-        self.error = error
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import RecordDraft, seal_record
+from shared.provenance.signatures import CONFIRMATION_SECONDS
 from shared.runtime import Runtime
 from shared.timestamps import format_rfc3339
 
@@ -67,6 +68,7 @@ class PendingAppend:
         future: future with the result for the caller.
         look_up: whether the append id is possibly already in the chain and must be searched there.
         check: raises an error to reject the append; None for no check. See :meth:`ChainLog.append`.
+        confirm: like ``check``, but called directly before the write.
         exclusive: appends with the same text are never in one batch, see :meth:`ChainLog.append`; empty if there is no
             such restriction.
         caller: trace span of the caller, or None.
@@ -78,6 +80,7 @@ class PendingAppend:
     future: asyncio.Future[AppendResult]
     look_up: bool
     check: Check | None
+    confirm: Check | None
     exclusive: str
     caller: "SpanContext | None" = None
     sent: bool = False
@@ -249,12 +252,17 @@ class Appender:
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if another process has appended a record or the outcome is unknown.
 
-        Appends that are already stored, rejected or abandoned are removed from the batch.
+        Also return False if the confirmations took so long that the first of them can be outdated. Appends that are
+        already stored, rejected or abandoned are removed from the batch.
         """
         tip = await self._read_tip()
         # The look-up must follow the read of the tip: a later append moves the tip, so that this attempt fails.
         await self._complete_stored_appends(batch)
         await self._run_checks(batch)
+        confirmed_at = self._runtime.monotonic()
+        await self._run_confirmations(batch)
+        if self._runtime.monotonic() - confirmed_at > CONFIRMATION_SECONDS:
+            return False
         batch[:] = [entry for entry in batch if not entry.is_abandoned()]
         if not batch:
             return True
@@ -305,8 +313,19 @@ class Appender:
                 await self._end_rejected_append(entry, error)
                 batch.remove(entry)
 
+    async def _run_confirmations(self, batch: list[PendingAppend]) -> None:
+        """Call ``confirm`` of the appends in a batch; end and remove the appends for which it raises an error."""
+        confirmations = [
+            (entry, entry.confirm) for entry in batch if entry.confirm is not None and not entry.is_abandoned()
+        ]
+        errors = await asyncio.gather(*(confirm() for _, confirm in confirmations), return_exceptions=True)
+        for (entry, _), error in zip(confirmations, errors, strict=True):
+            if isinstance(error, Exception):
+                await self._end_rejected_append(entry, error)
+                batch.remove(entry)
+
     async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
-        """End an append whose check raised ``error``: give its caller the stored record or an error.
+        """End an append whose check or confirmation raised ``error``: give its caller the stored record or an error.
 
         - If the chain contains the append id, the caller gets the stored record. An earlier attempt, or the same
           request in another process, has stored it. The check possibly failed because of this record.

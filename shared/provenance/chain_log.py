@@ -64,6 +64,7 @@ class ChainLog:
         *,
         append_id: str = "",
         check: Check | None = None,
+        confirm: Check | None = None,
         exclusive_key: str = "",
     ) -> AppendResult:
         """Append one record exactly once and return after it is stored durably.
@@ -76,20 +77,23 @@ class ChainLog:
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again. Its error has no effect if the chain already
                 contains the append id.
+            confirm: called at the end of each attempt, after the ``check`` of all appends of the batch and directly
+                before the write; raises an error to reject the append. The attempt is repeated if the write cannot
+                begin within ``CONFIRMATION_SECONDS``.
             exclusive_key: appends with the same text, such as ``decision 000000000007``, are never in one batch. So the
                 ``check`` of an append can read the records of all earlier appends with this text.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
                 many appends wait, ``PROVENANCE_OUTCOME_UNKNOWN`` if the record is possibly stored (repeat with the same
-                append id); and the errors of ``check``.
+                append id); and the errors of ``check`` and ``confirm``.
         """
         if self._queued_bytes + draft.size > self._max_queued_bytes:
             detail = "Too many appends are waiting; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
         future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
         entry = PendingAppend(
-            draft, append_id or self._create_append_id(), future, bool(append_id), check, exclusive_key
+            draft, append_id or self._create_append_id(), future, bool(append_id), check, confirm, exclusive_key
         )
         self._queued_bytes += draft.size
         try:

@@ -19,6 +19,9 @@ REQUEST_MEMBER: Final = "signature"
 SIGNED_EVENT: Final = "signed-"
 """Start of the append ids of audit events about signed decisions; events that members write have other append ids."""
 
+CONFIRMATION_SECONDS: Final = 5.0
+"""Time in seconds after the start of :attr:`SigningSession.confirm` within which the write of the decision begins."""
+
 SIGNED_AT: Final = "SignedAt"
 RECORD_HASH: Final = "RecordHash"
 
@@ -66,7 +69,8 @@ class SigningSession:
 
     Attributes:
         signature: signature of the decision.
-        confirm: function that the caller calls directly before it appends the decision; it raises CONFLICT
+        confirm: function that the caller calls directly before each attempt to write the decision. The write must begin
+            within :data:`CONFIRMATION_SECONDS`, otherwise the caller calls it again. It raises CONFLICT
             ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
         is_decided: the caller sets this to True after the decision was appended; if it stays False, the sign-in may
             sign again.

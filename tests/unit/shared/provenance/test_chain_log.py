@@ -15,6 +15,7 @@ from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import build_event_draft, parse_record
+from shared.provenance.signatures import CONFIRMATION_SECONDS
 from shared.runtime import Runtime
 from tests.random_examples import scale_examples
 from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
@@ -237,6 +238,36 @@ async def test_a_rejection_after_an_unknown_outcome_is_reported_as_unknown_outco
     with pytest.raises(WorkspaceError) as caught:
         await append_event(build_engine(store), "mine", append_id="a", check=check)
     assert caught.value.code == "PROVENANCE_OUTCOME_UNKNOWN"
+
+
+async def test_an_append_is_confirmed_after_all_checks_of_its_batch() -> None:
+    """A slow check of another append in the batch cannot delay the write of an append that is confirmed already."""
+    log = build_engine(FaultyStore())
+    calls = list[str]()
+
+    async def confirm() -> None:
+        calls.append("confirm")
+
+    async def check() -> None:
+        calls.append("check")
+
+    await asyncio.gather(append_event(log, "1", confirm=confirm), append_event(log, "2", check=check))
+    assert calls == ["check", "confirm"]
+
+
+async def test_a_confirmation_that_took_too_long_is_repeated() -> None:
+    """If the confirmations of a batch took too long, nothing is written until they are repeated."""
+    store, seconds = FaultyStore(), [0.0]
+    runtime = Runtime(uniform=lambda low, _high: low, monotonic=lambda: seconds[0])
+    stored = list[int]()
+
+    async def confirm() -> None:
+        stored.append(len(store.chains.get(CHAIN, [])))
+        seconds[0] += 0 if stored[1:] else CONFIRMATION_SECONDS + 1
+
+    await append_event(ChainLog(store, get_workspace_id, runtime=runtime), "mine", confirm=confirm)
+    assert stored == [0, 0]
+    assert read_names(store) == ["mine"]
 
 
 async def test_exclusive_appends_see_each_other() -> None:

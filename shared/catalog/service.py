@@ -19,6 +19,7 @@ from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, CatalogStore, 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
+from shared.provenance.signatures import CONFIRMATION_SECONDS, WRITE_SECONDS
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
 
@@ -167,6 +168,9 @@ def build_audit_event(change: ItemChange, actor: str, workspace_id: str, event_i
     return PendingEvent(event_id, target, actor, event)
 
 
+type Confirm = Callable[[], Awaitable[None]]
+"""Function that raises an error to reject changes directly before they are stored."""
+
 ATTEMPTS: Final = 10
 FIRST_WAIT_SECONDS: Final = 0.02
 
@@ -277,7 +281,11 @@ class CatalogService:
         return (await self._commit_changes(build_plan, actor, ItemOrigin.DECLARED)).plan
 
     async def commit_api_changes(
-        self, build_changes: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str
+        self,
+        build_changes: Callable[[StoredCatalog], Sequence[ItemChange]],
+        actor: str,
+        *,
+        confirm: Confirm | None = None,
     ) -> CommittedPlan:
         """Commit changes that were requested through the API.
 
@@ -285,17 +293,18 @@ class CatalogService:
             build_changes: returns the changes for the stored catalog; called again after a concurrent change. Its
                 exceptions are raised to the caller, and nothing is changed.
             actor: the user who makes the changes.
+            confirm: called directly before each attempt to store the changes, see :attr:`SigningSession.confirm`.
 
         Raises:
             WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too large for its audit event; CONFLICT
                 ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store cannot be
-                reached.
+                reached; the errors of ``confirm``.
         """
 
         def plan_requested_changes(stored: StoredCatalog) -> CatalogPlan:
             return CatalogPlan(tuple(build_changes(stored)))
 
-        return await self._commit_changes(plan_requested_changes, actor, ItemOrigin.API)
+        return await self._commit_changes(plan_requested_changes, actor, ItemOrigin.API, confirm)
 
     async def load(self) -> StoredCatalog:
         """Read the catalog from the store, without the cache.
@@ -314,9 +323,13 @@ class CatalogService:
         return await flush_outbox_and_count_events(self._store, self._audit_log, self._announce)
 
     async def _commit_changes(
-        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+        self,
+        build_plan: Callable[[StoredCatalog], CatalogPlan],
+        actor: str,
+        origin: ItemOrigin,
+        confirm: Confirm | None = None,
     ) -> CommittedPlan:
-        outcome = await self._save_with_retry(build_plan, actor, origin)
+        outcome = await self._save_with_retry(build_plan, actor, origin, confirm)
         if not outcome.plan.is_empty:
             self._on_change()
         try:
@@ -326,9 +339,13 @@ class CatalogService:
         return outcome
 
     async def _save_with_retry(
-        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+        self,
+        build_plan: Callable[[StoredCatalog], CatalogPlan],
+        actor: str,
+        origin: ItemOrigin,
+        confirm: Confirm | None,
     ) -> CommittedPlan:
-        outcome = await self._try_plan_and_save(build_plan, actor, origin)
+        outcome = await self._try_plan_and_save(build_plan, actor, origin, confirm)
         if outcome is not None:
             return outcome
         for retry in range(ATTEMPTS - 1):
@@ -337,7 +354,7 @@ class CatalogService:
             # Retries of items in one process run one after another, because they would conflict with each other. New
             # changes and other instances can still conflict with them. A document takes too long to let others wait.
             async with nullcontext() if origin is ItemOrigin.DECLARED else self._retry_lock:
-                outcome = await self._try_plan_and_save(build_plan, actor, origin)
+                outcome = await self._try_plan_and_save(build_plan, actor, origin, confirm)
             if outcome is not None:
                 return outcome
         raise WorkspaceError(
@@ -345,22 +362,31 @@ class CatalogService:
         )
 
     async def _try_plan_and_save(
-        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+        self,
+        build_plan: Callable[[StoredCatalog], CatalogPlan],
+        actor: str,
+        origin: ItemOrigin,
+        confirm: Confirm | None,
     ) -> CommittedPlan | None:
-        """Plan changes to the current catalog and save them; return None if a concurrent change was saved first."""
+        """Plan changes to the current catalog and save them; return None if the caller must try again."""
         stored = await self._store.load()
         # A document can be large even if the catalog is still small.
         size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_characters(stored)
         plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
-        after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin)
+        after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin, confirm)
         return None if after is None else CommittedPlan(plan, after)
 
     async def _try_save_changes(
-        self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin
+        self,
+        changes: Sequence[ItemChange],
+        stored: StoredCatalog,
+        actor: str,
+        origin: ItemOrigin,
+        confirm: Confirm | None,
     ) -> StoredCatalog | None:
         """Save changes with their audit events; return the new catalog.
 
-        Return None, and save nothing, if a concurrent change was saved first.
+        Return None, and save nothing, if a concurrent change was saved first, or if ``confirm`` took too long.
         """
         # The items of a document can be large even if there are few of them.
         is_document = origin is ItemOrigin.DECLARED
@@ -369,8 +395,14 @@ class CatalogService:
         commit = await self._runtime.run_in_thread_if_large(size, build)
         if self._before_enabling is not None and (enabled := _list_lookups_of_newly_enabled_connections(changes)):
             await self._before_enabling(enabled)
+        if confirm is not None and not await self._confirm_in_time(confirm):
+            return None
         try:
-            version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
+            async with asyncio.timeout(None if confirm is None else WRITE_SECONDS):
+                version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
+        except TimeoutError as error:
+            detail = "The catalog did not respond in time; it is unknown whether the change is stored."
+            raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
         except WorkspaceError as error:
             if error.code != "CATALOG_CHANGED":
                 raise
@@ -379,6 +411,12 @@ class CatalogService:
         changed = {*commit.deletes, *((item.kind, item.key) for item in commit.puts)}
         untouched = (item for item in stored.items if (item.kind, item.key) not in changed)
         return StoredCatalog(version, (*untouched, *commit.puts))
+
+    async def _confirm_in_time(self, confirm: Confirm) -> bool:
+        """Call ``confirm``; return False if it took so long that the confirmation can be outdated."""
+        began_at = self._runtime.monotonic()
+        await confirm()
+        return self._runtime.monotonic() - began_at <= CONFIRMATION_SECONDS
 
     def _warn_once_if_changes_are_unaudited(self, *, audited: bool) -> None:
         if not audited and not self._warned:

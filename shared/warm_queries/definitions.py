@@ -263,9 +263,8 @@ class QueryDefinitions:
             return _parse_query_entry(_get_query_item(stored, lookup))
         event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
-            await session.confirm()
-            signed = SignedChange(session.signature, event_id)
-            outcome = await self._catalog.commit_api_changes(partial(build_changes, signed=signed), actor_id)
+            build_signed_changes = partial(build_changes, signed=SignedChange(session.signature, event_id))
+            outcome = await self._catalog.commit_api_changes(build_signed_changes, actor_id, confirm=session.confirm)
             session.is_decided = not outcome.plan.is_empty
         return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
 

@@ -29,6 +29,7 @@ from shared.catalog.service import (
 )
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
+from shared.provenance.signatures import CONFIRMATION_SECONDS
 from shared.runtime import Runtime
 from tests.random_examples import scale_examples
 from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
@@ -273,6 +274,49 @@ async def test_a_change_that_waits_for_its_retry_stops_no_other_change(
             await service.commit_api_changes(partial(build_changes, "unlucky"), "ann")
         assert {item.key for item in (await service.load()).items} == set(waits)
         assert (saved.count("unlucky"), saved[-1], len(waits)) == (ATTEMPTS, "unlucky", ATTEMPTS - 2)
+
+
+async def test_changes_are_confirmed_before_each_attempt_to_store_them(tmp_path: Path) -> None:
+    """Changes are confirmed after each load of the catalog; an error, or a slow confirmation, stores nothing."""
+    seconds, confirmed_versions = [0.0], list[int]()
+    async with open_catalog_stores(tmp_path) as opened:
+        runtime = Runtime(uniform=min, monotonic=lambda: seconds[0])
+        service = CatalogService(opened.store, opened.log, runtime=runtime)
+
+        async def confirm() -> None:
+            confirmed_versions.append(await opened.store.read_version())
+            match len(confirmed_versions):
+                case 1:
+                    await opened.service.apply(DOCUMENT, "apply")
+                case 2:
+                    seconds[0] += CONFIRMATION_SECONDS + 1
+                case 4:
+                    raise WorkspaceError(Kind.CONFLICT, "SIGNATURE_TOKEN_USED", "used")
+
+        await service.commit_api_changes(create_api_query, "ann", confirm=confirm)
+        with pytest.raises(WorkspaceError, match="used"):
+            await service.commit_api_changes(lambda _: [QUERY], "ann", confirm=confirm)
+        assert (confirmed_versions, await opened.store.read_version()) == ([0, 1, 1, 2], 2)
+
+
+async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the store does not respond in time, a confirmed change ends with an error, because its outcome is unknown."""
+
+    async def wait_forever(*_: Any) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def confirm() -> None:
+        """Accept the change."""
+
+    monkeypatch.setattr("shared.catalog.service.WRITE_SECONDS", 0.0)
+    async with open_catalog_stores(tmp_path) as opened:
+        monkeypatch.setattr(opened.store, "save", wait_forever)
+        with pytest.raises(WorkspaceError) as caught:
+            await opened.service.commit_api_changes(create_api_query, "ann", confirm=confirm)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

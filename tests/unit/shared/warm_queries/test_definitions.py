@@ -285,6 +285,7 @@ class FakeSigner:
     sent_signature: Any
     meanwhile: Callable[[], Awaitable[Any]] = skip_confirmation
     refusal: WorkspaceError | None = None
+    confirm: Callable[[], Awaitable[None]] = skip_confirmation
 
     @asynccontextmanager
     async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
@@ -295,7 +296,8 @@ class FakeSigner:
         await self.meanwhile()
         meaning, statement = self.sent_signature["meaning"], self.sent_signature.get("statement")
         at = datetime(2026, 1, 5, 8, tzinfo=UTC)
-        yield SigningSession(DecisionSignature(self.user_id, self.user_id, meaning, statement, at, ("key",)))
+        signature = DecisionSignature(self.user_id, self.user_id, meaning, statement, at, ("key",))
+        yield SigningSession(signature, self.confirm)
 
 
 async def test_only_the_stored_signature_of_an_approved_query_is_accepted(
@@ -323,6 +325,20 @@ async def test_one_of_two_simultaneous_signatures_of_an_approval_is_rejected(pro
 
     late = second.approve_query("qa@x", "q2", signer=FakeSigner("qa@x", {"meaning": "approval"}, approve_first))
     assert await get_error_code(late) == "WARM_QUERY_APPROVED"
+
+
+async def test_a_signature_is_confirmed_again_after_a_concurrent_change(processes: Processes) -> None:
+    """If the catalog changes before a signed decision is stored, its signature is confirmed again, or refused."""
+    first, second = processes.services
+
+    async def confirm() -> None:
+        if "mine" in {item.key for item in (await processes.opened[0].store.load()).items}:
+            raise WorkspaceError(Kind.CONFLICT, "SIGNATURE_TOKEN_USED", "used")
+        await first.store_draft(build_member("a"), build_query())
+
+    signer = FakeSigner(ADMIN, {"meaning": "approval"}, confirm=confirm)
+    assert await get_error_code(second.approve_query(ADMIN, "q2", signer=signer)) == "SIGNATURE_TOKEN_USED"
+    assert await processes.list_actions("q2") == ["Created"]
 
 
 async def test_a_signature_of_an_approved_query_approves_no_later_draft(queries: QueryDefinitions) -> None:

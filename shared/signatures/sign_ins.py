@@ -2,6 +2,9 @@
 
 The use of a sign-in is stored before the decision, with the id under which the decision is appended. If the process
 ends in between, this id shows whether the decision was appended. If it was not, the sign-in may sign again.
+
+The process may also just be slow, or its clock may differ. So an abandoned use is closed first, which prevents further
+attempts to append its decision. When an attempt that had begun before must have ended, the id is looked up.
 """
 
 import hashlib
@@ -13,6 +16,7 @@ from typing import Any, Final, Self
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
+from shared.provenance.signatures import CONFIRMATION_SECONDS, WRITE_SECONDS
 from shared.runtime import Runtime
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -20,6 +24,11 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 SIGNATURE_TOKEN_USED: Final = "SIGNATURE_TOKEN_USED"  # noqa: S105  an error code
 LEASE: Final = timedelta(seconds=30)
 """Time after which an unfinished use of a sign-in counts as abandoned, because its process has died."""
+CLOSING_SECONDS: Final = CONFIRMATION_SECONDS + WRITE_SECONDS + 10.0
+"""Time in seconds after which an attempt to append that was confirmed before its use was closed has surely ended.
+
+It contains ten seconds for a write that the store executes after its caller has given up.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +40,15 @@ class SignInUse:
         chain: key of the audit chain of the decision.
         leased_until: time until which the decision may still be appended.
         is_decided: True if the decision was appended.
+        closing_id: id of the event that closed the use, so that no attempt to append its decision may begin; empty if
+            the use is not closed. A repeated request opens the use again.
     """
 
     append_id: str
     chain: ChainKey
     leased_until: datetime
     is_decided: bool = False
+    closing_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Convert this use of a sign-in to JSON values, as the store contains them."""
@@ -46,13 +58,15 @@ class SignInUse:
             "scopeKey": self.chain.scope_key,
             "leasedUntil": format_rfc3339(self.leased_until),
             "isDecided": self.is_decided,
+            "closingId": self.closing_id,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Parse the record that a sign-in was used to sign a decision, from the JSON values in the store."""
         chain = ChainKey(Target(value["target"]), value["scopeKey"])
-        return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
+        leased_until, closing_id = parse_rfc3339(value["leasedUntil"]), value.get("closingId", "")
+        return cls(value["appendId"], chain, leased_until, value["isDecided"], closing_id)
 
 
 class SignInBusyError(WorkspaceError):
@@ -95,6 +109,8 @@ class SignInRegistry:
     async def reserve_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
+        If the sign-in is reserved for an abandoned decision, wait until this decision can no longer be appended.
+
         Args:
             sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.
             append_id: id under which the decision is appended.
@@ -104,23 +120,36 @@ class SignInRegistry:
             SignInBusyError: another decision is possibly being signed with the sign-in.
             WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in.
         """
-        abandoned = ""
+        closing_id = ""
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            before = await self._change_sign_in_use_and_get_previous(
-                sign_in_name, _build_reservation_function(use, abandoned, at)
-            )
-            if before is None or before.append_id in (append_id, abandoned):
+            stored = await self._change_sign_in_use(sign_in_name, _build_reservation_function(use, closing_id))
+            if stored is None or stored.append_id == append_id:
                 return
-            if before.is_decided:
-                raise build_sign_in_used_error()
-            if await self._is_appended(before.chain, before.append_id):
-                await self.mark_sign_in_used(sign_in_name, before.append_id, before.chain)
-                raise build_sign_in_used_error()
-            if before.leased_until > at:
-                raise SignInBusyError(before.leased_until - at)
-            abandoned = before.append_id
+            await self._reject_use_of_decision(sign_in_name, stored)
+            if stored.leased_until > at:
+                raise SignInBusyError(stored.leased_until - at)
+            closing_id = await self._close_abandoned_use(sign_in_name, stored)
+            if closing_id:
+                # Clocks of hosts differ, so the end of the lease does not prove that no append is running.
+                await self._runtime.sleep(CLOSING_SECONDS)
+                await self._reject_use_of_decision(sign_in_name, stored)
+
+    async def _reject_use_of_decision(self, sign_in_name: str, stored: SignInUse) -> None:
+        """Raise an error if the decision of a stored use of a sign-in was appended."""
+        if stored.is_decided:
+            raise build_sign_in_used_error()
+        if await self._is_appended(stored.chain, stored.append_id):
+            await self.mark_sign_in_used(sign_in_name, stored.append_id, stored.chain)
+            raise build_sign_in_used_error()
+
+    async def _close_abandoned_use(self, sign_in_name: str, abandoned: SignInUse) -> str:
+        """Close the use of a sign-in and return the id of the closing; empty if the use was changed meanwhile."""
+        closing_id = abandoned.closing_id or self._runtime.new_id()
+        closed = replace(abandoned, closing_id=closing_id)
+        stored = await self._change_sign_in_use(sign_in_name, lambda known: closed if known == abandoned else None)
+        return closing_id if stored == closed else ""
 
     async def confirm_and_extend_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Check that a sign-in is still reserved for the decision, and extend the reservation.
@@ -133,16 +162,16 @@ class SignInRegistry:
         until = self._runtime.now() + LEASE
 
         def extend_reservation(known: SignInUse | None) -> SignInUse:
-            if known is None or known.append_id != append_id:
+            if known is None or known.append_id != append_id or known.closing_id:
                 raise build_sign_in_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_sign_in_use_and_get_previous(sign_in_name, extend_reservation)
+        await self._change_sign_in_use(sign_in_name, extend_reservation)
 
     async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Mark a sign-in as used, because the decision that it signed was appended."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
-        await self._change_sign_in_use_and_get_previous(sign_in_name, lambda _: use)
+        await self._change_sign_in_use(sign_in_name, lambda _: use)
 
     async def release_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because the decision for which it was reserved was not appended."""
@@ -151,43 +180,36 @@ class SignInRegistry:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_sign_in_use_and_get_previous(sign_in_name, clear_reservation)
+        await self._change_sign_in_use(sign_in_name, clear_reservation)
 
-    async def _change_sign_in_use_and_get_previous(
+    async def _change_sign_in_use(
         self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
     ) -> SignInUse | None:
-        """Change the stored use of a sign-in; return the use before the change, or None if the sign-in was free."""
-        found: list[SignInUse | None] = []
+        """Change the stored use of a sign-in; return the stored use after the change, or None if there is none."""
 
         def change_use_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            known = None if value is None else SignInUse.from_json(value)
-            after = change(known)
-            found[:] = [known]
+            after = change(None if value is None else SignInUse.from_json(value))
             return None if after is None else after.to_json()
 
-        await self._store.change_sign_in_use(sign_in_name, change_use_json, self._runtime.now())
-        return found[0] if found and found[0] is not None and found[0].append_id else None
+        stored = await self._store.change_sign_in_use(sign_in_name, change_use_json, self._runtime.now())
+        return None if stored is None else SignInUse.from_json(stored)
 
 
-def _build_reservation_function(
-    use: SignInUse, abandoned_append_id: str, at: datetime
-) -> Callable[[SignInUse | None], SignInUse | None]:
+def _build_reservation_function(use: SignInUse, closing_id: str) -> Callable[[SignInUse | None], SignInUse | None]:
     """Build the function that reserves a sign-in for a decision: it maps the stored use of the sign-in to ``use``.
 
     The built function returns None, so that the stored use does not change, if another decision has the reservation.
 
     Args:
         use: use to store.
-        abandoned_append_id: append id of an earlier use whose decision was not appended; this use may be replaced after
-            its lease has ended.
-        at: current time.
+        closing_id: id of the closing of an earlier use whose decision can no longer be appended; empty without one.
     """
 
     def add_reservation(known: SignInUse | None) -> SignInUse | None:
         if known is None or known.append_id in ("", use.append_id):
             return use
-        is_abandoned = known.append_id == abandoned_append_id and not known.is_decided and known.leased_until <= at
-        return use if is_abandoned else None
+        is_closed = closing_id != "" and known.closing_id == closing_id and not known.is_decided
+        return use if is_closed else None
 
     return add_reservation
 

@@ -1,6 +1,6 @@
 """Signature services over SQLite, with a clock that tests set."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -38,6 +38,8 @@ class Environment:
         announced: announced lock-outs.
         appended: append ids of decisions that were appended.
         is_available: False if the audit log does not respond.
+        sleeps: durations in seconds for which the services have slept.
+        at_end_of_sleep: called when a sleep ends.
     """
 
     store: SqliteSignatureStore
@@ -46,11 +48,13 @@ class Environment:
     announced: list[tuple[str, LockOut]] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
     is_available: bool = True
+    sleeps: list[float] = field(default_factory=list)
+    at_end_of_sleep: Callable[[], Awaitable[None]] = skip_confirmation
 
     @property
     def runtime(self) -> Runtime:
-        """Runtime with the clock of the test."""
-        return Runtime(now=lambda: self.at)
+        """Runtime with the clock of the test; a sleep advances the clock and ends at once."""
+        return Runtime(now=lambda: self.at, sleep=self._sleep)
 
     @property
     def attempts(self) -> AttemptCounter:
@@ -97,6 +101,11 @@ class Environment:
         except WorkspaceError as error:
             return error.code
         return ""
+
+    async def _sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.at += timedelta(seconds=seconds)
+        await self.at_end_of_sleep()
 
     async def _is_audited(self) -> bool:
         return True

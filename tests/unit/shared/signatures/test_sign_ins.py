@@ -6,7 +6,8 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.http.problems import build_error_headers
-from shared.signatures.sign_ins import LEASE, SignInBusyError, build_sign_in_name
+from shared.provenance.signatures import skip_confirmation
+from shared.signatures.sign_ins import CLOSING_SECONDS, LEASE, SignInBusyError, build_sign_in_name
 from tests.unit.shared.signatures.environment import CHAIN, Environment
 
 SECOND = timedelta(seconds=1)
@@ -54,6 +55,71 @@ async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environme
     await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
         await environment.sign_ins.confirm_and_extend_reservation("name", "a")
+
+
+async def test_a_late_append_of_an_abandoned_decision_uses_its_sign_in(environment: Environment) -> None:
+    """If the decision of an abandoned use is appended after all, no other decision can use the sign-in."""
+
+    async def append_late() -> None:
+        environment.appended.add("a")
+
+    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    environment.at_end_of_sleep = append_late
+    for _ in range(2):
+        with pytest.raises(WorkspaceError, match=USED):
+            await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    assert environment.sleeps == [CLOSING_SECONDS]
+
+
+async def test_a_closed_use_cannot_be_confirmed(environment: Environment) -> None:
+    """A slow decision whose use counts as abandoned is refused before another decision gets the sign-in."""
+
+    async def confirm() -> None:
+        with pytest.raises(WorkspaceError, match=USED):
+            await environment.sign_ins.confirm_and_extend_claim("name", "a")
+
+    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    environment.at_end_of_sleep = confirm
+    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    await environment.sign_ins.confirm_and_extend_claim("name", "b")
+    assert len(environment.sleeps) == 1
+
+
+async def test_a_repeated_request_opens_its_closed_use_again(environment: Environment) -> None:
+    """If the interrupted request is repeated while its use is closed, no other decision gets the sign-in."""
+
+    async def repeat_request() -> None:
+        await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+
+    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    environment.at_end_of_sleep = repeat_request
+    with pytest.raises(SignInBusyError, match=BUSY):
+        await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    await environment.sign_ins.confirm_and_extend_claim("name", "a")
+
+
+async def test_a_use_that_was_opened_again_must_be_closed_for_the_whole_time(environment: Environment) -> None:
+    """A request that waits for the end of a closed use waits again if the use was opened and closed meanwhile."""
+
+    async def end_process() -> None:
+        environment.at_end_of_sleep = skip_confirmation
+        raise ConnectionResetError
+
+    async def repeat_and_close_again() -> None:
+        await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+        environment.at += LEASE + SECOND
+        environment.at_end_of_sleep = end_process
+        with pytest.raises(ConnectionResetError):
+            await environment.sign_ins.use_sign_in_once("name", "c", CHAIN)
+
+    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    environment.at_end_of_sleep = repeat_and_close_again
+    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    assert len(environment.sleeps) == 3
 
 
 async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment: Environment) -> None:

@@ -23,6 +23,7 @@ from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.provenance.amendment_report import AmendmentReport, render_amendment_report_html
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_amendment_reason
+from shared.provenance.appender import AppendResult
 from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, Body, RejectionBody, RequiredScopeKey, SentSignature
 from shared.provenance.notes import NoteError
@@ -30,7 +31,7 @@ from shared.provenance.ports import ChainKey
 from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, list_amendment_ids, query_entity_amendments
 from shared.provenance.report_header import ChainEvidence, ReportHeader
 from shared.provenance.selection import BODY_SCOPE_FIELD, QUERY_SCOPE_FIELD, check_scope, resolve_amendments_chain
-from shared.provenance.signatures import DecisionSigner
+from shared.provenance.signatures import DecisionSigner, build_signature_required_error
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.wiring import services
@@ -198,11 +199,49 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
         # Another instance may just have stored a policy that requires approval.
         policy = await _load_stored_amendment_policy()
     async with reserve_append_id(call) as append_id:
-        created = await services().provenance.amendments.create(
-            chain, call.principal.member_id, call.body, policy, append_id=append_id, body_bytes=len(call.request.body)
-        )
+        try:
+            created = await _append_amendment(call, chain, policy, append_id)
+        except _ApprovalRequiredError as error:
+            created = await _append_amendment(call, chain, error.policy, append_id)
     services().webhooks.start_event_sources()
     return await build_created_reply(chain, created)
+
+
+async def _append_amendment(
+    call: Call[Any, AmendmentBody], chain: ChainKey, policy: AmendmentPolicy, append_id: str
+) -> AppendResult:
+    """Append an amendment; the stored policy decides, directly before the append, if it needs no approval.
+
+    Raises:
+        _ApprovalRequiredError: the stored policy requires approval, but ``policy`` does not.
+    """
+
+    async def require_no_approval() -> None:
+        stored = await _load_stored_amendment_policy()
+        if stored.approval_required:
+            raise _ApprovalRequiredError(stored)
+
+    return await services().provenance.amendments.create(
+        chain,
+        call.principal.member_id,
+        call.body,
+        policy,
+        append_id=append_id,
+        body_bytes=len(call.request.body),
+        confirm=None if policy.approval_required else require_no_approval,
+    )
+
+
+class _ApprovalRequiredError(Exception):
+    """Raised before an approved amendment is appended, if the stored policy now requires approval.
+
+    Args:
+        policy: the stored policy.
+    """
+
+    def __init__(self, policy: AmendmentPolicy) -> None:
+        super().__init__("the stored policy requires approval")
+        self.policy = policy
 
 
 @GROUP.endpoint(
@@ -306,6 +345,7 @@ async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
             credential_creators=creators,
             append_id=append_id,
             signer=signer,
+            confirm_unsigned=_require_no_signature,
         )
     services().webhooks.start_event_sources()
     return replace(await build_created_reply(chain, decision), status=200)
@@ -338,9 +378,17 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
             credential_creators=creators,
             append_id=append_id,
             signer=signer,
+            confirm_unsigned=_require_no_signature,
         )
     services().webhooks.start_event_sources()
     return replace(await build_created_reply(chain, decision), status=200)
+
+
+async def _require_no_signature() -> None:
+    """Reject a decision without a signature if the stored policy requires one."""
+    catalog = await services().catalog.reader.load_stored_catalog()
+    if catalog.policies.signatures.amendments is SignatureRequirement.REQUIRED:
+        raise build_signature_required_error()
 
 
 async def _build_signer_if_needed(

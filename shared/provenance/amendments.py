@@ -79,6 +79,7 @@ class Amendments:
         *,
         append_id: str = "",
         body_bytes: int = 0,
+        confirm: Check | None = None,
     ) -> AppendResult:
         """Create an amendment: append its record to the audit chain.
 
@@ -91,11 +92,12 @@ class Amendments:
             policy: the workspace's rules for amendments.
             append_id: see :meth:`ChainLog.append`.
             body_bytes: size of the request body in bytes; a large body is encoded outside the event loop.
+            confirm: called directly before the amendment is appended; raises an error to reject it.
 
         Raises:
             WorkspaceError: INVALID if the reason category is unknown (``REASON_CATEGORY_UNKNOWN`` with ``sent`` and
                 ``allowed``), a required ReasonText is empty, or a value has no canonical form; and the errors of
-                :meth:`ChainLog.append`.
+                :meth:`ChainLog.append`, including those of ``confirm``.
         """
         if stored := await self._find_result_of_earlier_append(chain, append_id):
             return stored
@@ -109,7 +111,10 @@ class Amendments:
             return build_record_draft({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
         return await self._log.append(
-            chain, await self._runtime.run_in_thread_if_large(body_bytes, build_draft), append_id=append_id
+            chain,
+            await self._runtime.run_in_thread_if_large(body_bytes, build_draft),
+            append_id=append_id,
+            confirm=confirm,
         )
 
     async def approve(
@@ -121,6 +126,7 @@ class Amendments:
         credential_creators: Collection[str] = (),
         append_id: str = "",
         signer: DecisionSigner | None = None,
+        confirm_unsigned: Check | None = None,
     ) -> AppendResult:
         """Approve a pending amendment: append the approval to the audit chain.
 
@@ -131,6 +137,8 @@ class Amendments:
             credential_creators: members who created the approver's credential; they must not be the author either.
             append_id: see :meth:`ChainLog.append`.
             signer: signs the decision; None for a decision without a signature.
+            confirm_unsigned: called directly before a decision without a signature is appended; raises an error to
+                reject it.
 
         Raises:
             WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND`` if the chain has no amendment with this RecordID;
@@ -140,7 +148,7 @@ class Amendments:
                 errors of :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
         """
         decision = _Decision(chain, amendment_id, approver, credential_creators, AmendmentState.APPROVED)
-        return await self._store_decision(decision, append_id, signer)
+        return await self._store_decision(decision, append_id, signer, confirm_unsigned)
 
     async def reject(
         self,
@@ -152,6 +160,7 @@ class Amendments:
         credential_creators: Collection[str] = (),
         append_id: str = "",
         signer: DecisionSigner | None = None,
+        confirm_unsigned: Check | None = None,
     ) -> AppendResult:
         """Reject a pending amendment: append the rejection to the audit chain.
 
@@ -163,16 +172,18 @@ class Amendments:
             credential_creators: members who created the rejector's credential; they must not be the author either.
             append_id: see :meth:`ChainLog.append`.
             signer: signs the decision; None for a decision without a signature.
+            confirm_unsigned: called directly before a decision without a signature is appended; raises an error to
+                reject it.
 
         Raises:
             WorkspaceError: the same errors as :meth:`approve`.
         """
         members = {} if reason is None else {"RejectionReason": reason}
         decision = _Decision(chain, amendment_id, rejector, credential_creators, AmendmentState.REJECTED, members)
-        return await self._store_decision(decision, append_id, signer)
+        return await self._store_decision(decision, append_id, signer, confirm_unsigned)
 
     async def _store_decision(
-        self, decision: "_Decision", append_id: str, signer: DecisionSigner | None
+        self, decision: "_Decision", append_id: str, signer: DecisionSigner | None, confirm_unsigned: Check | None
     ) -> AppendResult:
         if stored := await self._find_result_of_earlier_append(decision.chain, append_id):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
@@ -190,7 +201,8 @@ class Amendments:
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         if signer is None:
-            return await self._append_decision(decision, decision.build_record_properties(original), append_id, check)
+            properties = decision.build_record_properties(original)
+            return await self._append_decision(decision, properties, append_id, check, confirm_unsigned)
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         try:
             await check()
@@ -214,7 +226,7 @@ class Amendments:
         record_properties: dict[str, Any],
         append_id: str,
         check: Check,
-        confirm: Check | None = None,
+        confirm: Check | None,
     ) -> AppendResult:
         _, at, _ = _DECISIONS[decision.status]
         draft, exclusive_key = build_record_draft(record_properties, at), f"decision {decision.amendment}"

@@ -10,6 +10,7 @@ from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.catalog.document import load_document
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey
 from shared.settings import Settings
 from shared.wiring import Services
 from tests.unit.functions.azure_plant import AMENDMENTS, Instance
@@ -18,6 +19,12 @@ DOCUMENT = """\
 workspace: {id: plant-a, name: Plant A}
 team: [{id: ann@t, name: Ann, role: Admin}]
 policies: {provenance: {requireApproval: false}}
+"""
+REQUIRED = "{provenance: {requireApproval: true}, signatures: {amendments: required}}"
+STRICT = f"""\
+workspace: {{id: plant-a, name: Plant A}}
+team: [{{id: ann@t, name: Ann, role: Admin}}, {{id: bob@t, name: Bob, role: Admin}}]
+policies: {REQUIRED}
 """
 AMENDMENT = {
     "ScopeKey": "line-1",
@@ -57,6 +64,37 @@ async def test_amendments_are_pending_from_the_moment_of_the_policy(
     await other.provenance.catalog_service.apply(required, "apply")
     second = await app.request("POST", AMENDMENTS, token, AMENDMENT)
     assert (first.body["Status"], second.body["Status"]) == ("approved", "pending")
+
+
+async def test_the_policy_at_the_time_of_the_append_decides(
+    services_of_two_processes: tuple[Services, Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the policy changes before an append, the amendment is pending, and a decision without a signature refused."""
+    own, other = services_of_two_processes
+    service, store = other.provenance.catalog_service, own.provenance.chain_store
+    await service.apply(load_document(STRICT, "test"), "apply")
+    issue, app = other.access.api_keys.issue_without_rights_check, Instance(own, monkeypatch)
+    ann, bob = [await app.issue_token((await issue("apply", each, "test")).api_key) for each in ("ann@t", "bob@t")]
+    pending = await app.request("POST", AMENDMENTS, ann, AMENDMENT)
+    decision = f"{AMENDMENTS}/{pending.body['RecordID']}/approve?scopeKey=line-1"
+    find, policies = store.find, [STRICT]
+
+    async def change_policy_and_find(chain: ChainKey, *fields: Any) -> Any:
+        # The appender looks for the append id after the policy was read first, and before the append.
+        if policies and chain.scope_key:
+            await service.apply(load_document(policies.pop(), "test"), "apply")
+        return await find(chain, *fields)
+
+    monkeypatch.setattr(store, "find", change_policy_and_find)
+    replies = list[Any]()
+    for address, token, body in ((AMENDMENTS, ann, AMENDMENT), (decision, bob, {})):
+        await service.apply(load_document(STRICT.replace(REQUIRED, "{provenance: {}}"), "test"), "apply")
+        await own.catalog.reader.load_stored_catalog()
+        policies[:] = [STRICT]
+        replies.append(await app.request("POST", address, token, body, idempotency_key=address))
+        assert not policies
+    created, decided = replies
+    assert (created.body["Status"], decided.body["code"]) == ("pending", "SIGNATURE_REQUIRED")
 
 
 async def test_a_policy_that_cannot_be_read_decides_nothing(

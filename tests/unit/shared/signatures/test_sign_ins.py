@@ -63,12 +63,12 @@ async def test_a_late_append_of_an_abandoned_decision_uses_its_sign_in(environme
     async def append_late() -> None:
         environment.appended.add("a")
 
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     environment.at_end_of_sleep = append_late
     for _ in range(2):
         with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+            await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     assert environment.sleeps == [CLOSING_SECONDS]
 
 
@@ -77,13 +77,13 @@ async def test_a_closed_use_cannot_be_confirmed(environment: Environment) -> Non
 
     async def confirm() -> None:
         with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.confirm_and_extend_claim("name", "a")
+            await environment.sign_ins.confirm_and_extend_reservation("name", "a")
 
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     environment.at_end_of_sleep = confirm
-    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
-    await environment.sign_ins.confirm_and_extend_claim("name", "b")
+    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+    await environment.sign_ins.confirm_and_extend_reservation("name", "b")
     assert len(environment.sleeps) == 1
 
 
@@ -91,14 +91,14 @@ async def test_a_repeated_request_opens_its_closed_use_again(environment: Enviro
     """If the interrupted request is repeated while its use is closed, no other decision gets the sign-in."""
 
     async def repeat_request() -> None:
-        await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+        await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
 
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     environment.at_end_of_sleep = repeat_request
     with pytest.raises(SignInBusyError, match=BUSY):
-        await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
-    await environment.sign_ins.confirm_and_extend_claim("name", "a")
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+    await environment.sign_ins.confirm_and_extend_reservation("name", "a")
 
 
 async def test_a_use_that_was_opened_again_must_be_closed_for_the_whole_time(environment: Environment) -> None:
@@ -109,16 +109,16 @@ async def test_a_use_that_was_opened_again_must_be_closed_for_the_whole_time(env
         raise ConnectionResetError
 
     async def repeat_and_close_again() -> None:
-        await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+        await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
         environment.at += LEASE + SECOND
         environment.at_end_of_sleep = end_process
         with pytest.raises(ConnectionResetError):
-            await environment.sign_ins.use_sign_in_once("name", "c", CHAIN)
+            await environment.sign_ins.reserve_sign_in("name", "c", CHAIN)
 
-    await environment.sign_ins.use_sign_in_once("name", "a", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     environment.at_end_of_sleep = repeat_and_close_again
-    await environment.sign_ins.use_sign_in_once("name", "b", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     assert len(environment.sleeps) == 3
 
 

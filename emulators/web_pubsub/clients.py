@@ -213,7 +213,9 @@ async def serve_client(
     await receive()
     connection_id = uuid.uuid4().hex
     try:
-        admission = await authorize_client(scope, connection_id, access_key, events, allow_anonymous=settings.anonymous)
+        admission = await authorize_client(
+            scope, hub.name, connection_id, access_key, events, allow_anonymous=settings.anonymous
+        )
     except WorkspaceError as error:
         await reject_handshake(scope, send, error)
         return
@@ -287,7 +289,9 @@ async def _serve_connection(
     events: HubEvents,
     host_and_port: str,
 ) -> None:
-    subject = EventSubject(connection.id, connection.user_id, connection.subprotocol, connection.state, host_and_port)
+    subject = EventSubject(
+        hub.name, connection.id, connection.user_id, connection.subprotocol, connection.state, host_and_port
+    )
     session: Session
     if connection.subprotocol == JSON_SUBPROTOCOL:
         session = JsonSession(connection, hub, events, subject)

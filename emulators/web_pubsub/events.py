@@ -24,6 +24,7 @@ class EventSubject:
     """Client connection that an event is about.
 
     Attributes:
+        hub: name of the hub.
         connection_id: id of the connection.
         user_id: id of the client's user; None for an anonymous client.
         subprotocol: WebSocket subprotocol; None for a client without subprotocol, and during the handshake.
@@ -31,6 +32,7 @@ class EventSubject:
         origin: host and port to which the client connected.
     """
 
+    hub: str
     connection_id: str
     user_id: str | None
     subprotocol: str | None
@@ -39,10 +41,9 @@ class EventSubject:
 
 
 class HubEvents:
-    """Sender of the events of one hub to the event handler of the hub."""
+    """Sender of the events of all hubs with the same settings to their event handler."""
 
-    def __init__(self, hub: str, settings: HubSettings, access_key: str) -> None:
-        self._hub = hub
+    def __init__(self, settings: HubSettings, access_key: str) -> None:
         self._settings = settings
         self._access_key = access_key
         self._allowed = False
@@ -133,18 +134,18 @@ class HubEvents:
     ) -> HandlerResponse:
         upstream = self._settings.upstream
         if upstream is None:
-            raise UpstreamError(f"hub {self._hub!r} has no event handler; event {event_name!r} was not sent")
+            raise UpstreamError(f"hub {subject.hub!r} has no event handler; event {event_name!r} was not sent")
         await self._check_handler_allows_events(upstream, subject.origin)
         attributes = {
             "specversion": "1.0",
             "type": f"azure.webpubsub.{kind}.{event_name}",
-            "source": f"/hubs/{self._hub}/client/{subject.connection_id}",
+            "source": f"/hubs/{subject.hub}/client/{subject.connection_id}",
             "id": uuid.uuid4().hex,
             "time": format_rfc3339(now()),
             "signature": f"sha256={compute_event_signature(self._access_key, subject.connection_id)}",
             "userId": subject.user_id,
             "connectionId": subject.connection_id,
-            "hub": self._hub,
+            "hub": subject.hub,
             "eventName": event_name,
             "subprotocol": subject.subprotocol,
             "connectionState": subject.state,

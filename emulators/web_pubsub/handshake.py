@@ -181,12 +181,13 @@ class _ConnectResponse(BaseModel):
 
 
 async def authorize_client(
-    scope: Message, connection_id: str, access_key: str, events: HubEvents, *, allow_anonymous: bool
+    scope: Message, hub_name: str, connection_id: str, access_key: str, events: HubEvents, *, allow_anonymous: bool
 ) -> AcceptedClient:
     """Check the access token of a client and ask the event handler whether the client may connect.
 
     Args:
         scope: ASGI scope of the handshake.
+        hub_name: name of the hub to which the client connects.
         connection_id: id of the new connection.
         access_key: key that signs access tokens.
         events: sender of the hub's events.
@@ -205,7 +206,7 @@ async def authorize_client(
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
         raise build_invalid_field_error("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
     if events.has_connect_handler():
-        subject = EventSubject(connection_id, admission.user_id, None, None, host_and_port)
+        subject = EventSubject(hub_name, connection_id, admission.user_id, None, None, host_and_port)
         response = await events.send_connect_event(subject, _build_connect_document(scope, headers, claims))
         _apply_connect_response(admission, response, offered)
     if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:

@@ -13,11 +13,15 @@ class Hub:
     """Set of connected clients that exchange messages; a group exists as long as it has a client.
 
     Args:
+        name: name of the hub.
         count_clients: function that is called with 1 or -1 when a client connects or disconnects.
         close_code: WebSocket close code for connections that a request to the REST API closes.
     """
 
-    def __init__(self, count_clients: Callable[[int], None] = lambda _change: None, close_code: int = NORMAL) -> None:
+    def __init__(
+        self, name: str, count_clients: Callable[[int], None] = lambda _change: None, close_code: int = NORMAL
+    ) -> None:
+        self.name = name
         self._count_clients = count_clients
         self.close_code = close_code
         self.connections: dict[str, ClientConnection] = {}

@@ -6,6 +6,7 @@ Servers send requests to ``/api/hubs/{hub}``; clients connect to ``/client/hubs/
 import re
 from collections.abc import Mapping
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 from emulators.web_pubsub.asgi import (
     Message,
@@ -40,18 +41,20 @@ class WebPubSubEmulator:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
-        self._hubs: dict[str, Hub] = {}
-        self._events: dict[str, HubEvents] = {}
+        # A client without a token can name any hub, so a hub exists only while something uses it.
+        self._hubs: WeakValueDictionary[str, Hub] = WeakValueDictionary()
+        self._events = {name: HubEvents(hub, settings.access_key) for name, hub in settings.hubs.items()}
+        self._other_events = HubEvents(settings.other_hubs, settings.access_key)
 
     def get_or_create_hub(self, name: str) -> Hub:
-        """Return the hub with a name; create the hub when its name is used for the first time."""
+        """Return the hub with a name; create the hub if nothing uses a hub with this name."""
         return self._hubs.setdefault(
-            name, Hub(self._settings.count_clients, self._settings.get_hub_settings(name).close_code)
+            name, Hub(name, self._settings.count_clients, self._settings.get_hub_settings(name).close_code)
         )
 
     async def close(self) -> None:
         """Wait for events that are being sent, and close the connections to event handlers."""
-        for events in self._events.values():
+        for events in (*self._events.values(), self._other_events):
             await events.close()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -68,17 +71,14 @@ class WebPubSubEmulator:
             await receive()
             await reject_handshake(scope, send, build_route_not_found_error())
             return
-        settings = self._settings.get_hub_settings(name)
-        if name not in self._events:
-            self._events[name] = HubEvents(name, settings, self._settings.access_key)
         await serve_client(
             scope,
             receive,
             send,
             self.get_or_create_hub(name),
-            self._events[name],
+            self._events.get(name, self._other_events),
             self._settings.access_key,
-            settings,
+            self._settings.get_hub_settings(name),
         )
 
     async def _serve_request(self, scope: Message, receive: Receive, send: Send) -> None:

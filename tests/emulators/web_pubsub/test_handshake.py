@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import hashlib
 import hmac
 import json
@@ -16,6 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
+from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from shared.timestamps import format_rfc3339, now
@@ -32,6 +34,12 @@ async def read_rejection(url: str, **options: Any) -> InvalidStatus:
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
     return error.value
+
+
+def has_hub_in_memory(name: str) -> bool:
+    """Return whether any object of the process refers to a hub with this name."""
+    gc.collect()
+    return any(isinstance(each, Hub) and each.name == name for each in gc.get_objects())
 
 
 @pytest.mark.parametrize(
@@ -54,6 +62,12 @@ async def test_a_missing_access_token_is_rejected(running_emulator: Running) -> 
     """A client without a token gets 401, unless the hub allows anonymous clients."""
     assert (await read_rejection(running_emulator.client_url("plain"))).response.status_code == 401
     assert (await read_rejection(running_emulator.client_url("plain") + "/more")).response.status_code == 404
+
+
+async def test_a_hub_that_only_rejected_clients_named_is_not_kept(running_emulator: Running) -> None:
+    """A hub that only rejected clients have named does not stay in memory."""
+    assert (await read_rejection(running_emulator.client_url("unused"))).response.status_code == 401
+    await wait_until(lambda: not has_hub_in_memory("unused"))
 
 
 async def test_the_access_token_can_be_in_the_authorization_header(running_emulator: Running) -> None:

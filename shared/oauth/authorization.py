@@ -138,7 +138,7 @@ class AuthorizationService:
         """
         caller.require_not_delegated()
         caller.require_no_connection_binding()
-        client = await self._clients.get_client(parameters.get("client_id") or "")
+        client = await self._clients.get_client(parameters.get("client_id") or "", caller.member_id)
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
             rights, challenge = _parse_rights_and_challenge(parameters, service_url)

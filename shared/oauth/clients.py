@@ -3,9 +3,9 @@
 import asyncio
 import re
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from shared.catalog.reader import CatalogReader
@@ -61,11 +61,16 @@ class Client:
 class ClientDocuments(Protocol):
     """Source of the OAuth clients that metadata documents describe."""
 
-    async def load_client(self, client_id: str) -> Client:
+    async def load_client(self, client_id: str, member_id: str) -> Client:
         """Return the client that the metadata document at the URL ``client_id`` describes.
 
+        Args:
+            client_id: URL of the metadata document.
+            member_id: id of the signed-in member, whose fetches are limited.
+
         Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if there is no valid document.
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` if there is no valid document; THROTTLED ``RATE_LIMITED``
+                after too many fetches.
         """
         ...
 
@@ -97,13 +102,17 @@ class ClientDirectory:
             raise build_unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
         return Client(entry.value.id, entry.value.name, entry.value.redirect_uris)
 
-    async def get_client(self, client_id: str) -> Client:
+    async def get_client(self, client_id: str, member_id: str) -> Client:
         """Return a client: a declared client, or the client that the metadata document at the id describes.
 
+        Args:
+            client_id: id of the client.
+            member_id: id of the signed-in member, whose fetches of documents are limited.
+
         Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``; THROTTLED ``RATE_LIMITED`` after too many fetches.
         """
-        return await self.find_declared_client(client_id) or await self._documents.load_client(client_id)
+        return await self.find_declared_client(client_id) or await self._documents.load_client(client_id, member_id)
 
 
 def build_unknown_client_error(detail: str) -> WorkspaceError:
@@ -130,7 +139,10 @@ FAILURE_SECONDS: Final = 60.0
 
 FETCHES_PER_HOST: Final = 10
 FETCHES: Final = 60
-"""Maximum number of fetches per minute from one host, and from all hosts together."""
+"""Maximum number of fetches per minute for one member, from one host and from all hosts together."""
+
+MEMBERS_AT_LIMIT: Final = 10
+"""Number of members at their limits whose fetches, taken together, reach the limit of the workspace."""
 
 _WINDOW_SECONDS: Final = 60.0
 _CACHED: Final = 1_000
@@ -139,6 +151,14 @@ _MAX_NAME: Final = 100
 _OK: Final = 200
 _MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})")
 _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
+
+
+class _Fetch(NamedTuple):
+    """Fetch of a metadata document for a member, at a time on the monotonic clock."""
+
+    at: float
+    host_name: str
+    member_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +182,17 @@ class FetchedClientDocuments:
         self._runtime = runtime
         self._cache: OrderedDict[str, _CachedDocument] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._fetches: deque[tuple[float, str]] = deque()
+        self._fetches: deque[_Fetch] = deque()
 
-    async def load_client(self, client_id: str) -> Client:
-        """Return the OAuth client that a metadata document describes, from the cache or from the document's URL.
-
-        Raises:
-            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``; THROTTLED ``RATE_LIMITED`` after too many fetches.
-        """
+    async def load_client(self, client_id: str, member_id: str) -> Client:
+        """Return the OAuth client that a metadata document describes, from the cache or from the document's URL."""
         url = _parse_document_url(client_id)
         lock = self._locks.setdefault(client_id, asyncio.Lock())
         try:
             async with lock:
                 cached = self._cache.get(client_id)
                 if cached is None or cached.until <= self._runtime.monotonic():
-                    cached = await self._fetch_document(url)
+                    cached = await self._fetch_document(url, member_id)
                     self._store_in_cache(client_id, cached)
         finally:
             if not lock.locked():
@@ -191,8 +207,8 @@ class FetchedClientDocuments:
         if len(self._cache) > _CACHED:
             self._cache.popitem(last=False)
 
-    async def _fetch_document(self, url: OutboundUrl) -> _CachedDocument:
-        self._enforce_fetch_limit(url.host)
+    async def _fetch_document(self, url: OutboundUrl, member_id: str) -> _CachedDocument:
+        self._enforce_fetch_limits(url.host, member_id)
         request = OutboundRequest(
             url, headers={"Accept": "application/json"}, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES, https_only=True
         )
@@ -215,20 +231,27 @@ class FetchedClientDocuments:
         error = build_unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
         return _CachedDocument(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
-    def _enforce_fetch_limit(self, host_name: str) -> None:
-        """Count a request for a metadata document; reject it if there were too many requests to its host or in total.
+    def _enforce_fetch_limits(self, host_name: str, member_id: str) -> None:
+        """Count a request for a metadata document; reject it if the member, or all members, sent too many.
 
         Raises:
             WorkspaceError: THROTTLED ``RATE_LIMITED``.
         """
         at = self._runtime.monotonic()
-        while self._fetches and self._fetches[0][0] <= at - _WINDOW_SECONDS:
+        while self._fetches and self._fetches[0].at <= at - _WINDOW_SECONDS:
             self._fetches.popleft()
-        of_host = sum(1 for _, fetched in self._fetches if fetched == host_name)
-        if of_host >= FETCHES_PER_HOST or len(self._fetches) >= FETCHES:
+        of_member = [fetch for fetch in self._fetches if fetch.member_id == member_id]
+        # A member who uses up the limit must not prevent others from consenting to clients.
+        if _exceeds_limits(of_member, host_name, 1) or _exceeds_limits(self._fetches, host_name, MEMBERS_AT_LIMIT):
             detail = "Too many metadata documents of clients were requested; retry after the stated time."
             raise WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=int(_WINDOW_SECONDS))
-        self._fetches.append((at, host_name))
+        self._fetches.append(_Fetch(at, host_name, member_id))
+
+
+def _exceeds_limits(fetches: Collection[_Fetch], host_name: str, factor: int) -> bool:
+    """Return whether one more fetch from a host would exceed the limits of a member, multiplied by a factor."""
+    of_host = sum(1 for fetch in fetches if fetch.host_name == host_name)
+    return of_host >= FETCHES_PER_HOST * factor or len(fetches) >= FETCHES * factor
 
 
 def _parse_document_url(client_id: str) -> OutboundUrl:

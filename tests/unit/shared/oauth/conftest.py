@@ -51,7 +51,7 @@ class OneClient:
         """Return the client."""
         return CLIENT
 
-    async def get_client(self, _: str) -> Client:
+    async def get_client(self, _client_id: str, _member_id: str) -> Client:
         """Return the client."""
         return CLIENT
 

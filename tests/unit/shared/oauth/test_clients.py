@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import WorkspaceError
-from shared.oauth.clients import Client, FetchedClientDocuments
+from shared.oauth.clients import FETCHES, FETCHES_PER_HOST, MEMBERS_AT_LIMIT, Client, FetchedClientDocuments
 from shared.outbound.addresses import AddressRefusedError, OutboundUrl
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
 from tests.virtual_time import VirtualTime
@@ -81,7 +81,7 @@ class FakeHttp:
 async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
     """Load a client's document, check that it is rejected, and return the detail of the error."""
     with pytest.raises(WorkspaceError) as caught:
-        await FetchedClientDocuments(http).load_client(client_id)
+        await FetchedClientDocuments(http).load_client(client_id, "ann@t")
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
     return caught.value.detail
 
@@ -89,7 +89,7 @@ async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
 async def test_a_client_is_read_from_its_metadata_document() -> None:
     """Name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
-    client = await FetchedClientDocuments(http).load_client(URL)
+    client = await FetchedClientDocuments(http).load_client(URL, "ann@t")
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
     assert not client.is_declared_in_workspace
     [request] = http.requests
@@ -160,7 +160,7 @@ async def test_client_documents_are_fetched_only_from_https_addresses(client_id:
 @pytest.mark.parametrize("name", [None, "", 1, "x" * 101, "a\u202eb", " a"])
 async def test_an_unprintable_name_is_replaced(name: object) -> None:
     """If the name of a client is missing, too long or not printable, its host is used instead."""
-    client = await FetchedClientDocuments(FakeHttp(client_name=name)).load_client(URL)
+    client = await FetchedClientDocuments(FakeHttp(client_name=name)).load_client(URL, "ann@t")
     assert client.name == "app.example"
 
 
@@ -173,12 +173,12 @@ async def test_client_documents_are_cached(cache_control: str, seconds: int) -> 
     time, http = VirtualTime(), FakeHttp()
     http.headers = {**http.headers, "cache-control": cache_control}
     documents = FetchedClientDocuments(http, runtime=time.runtime)
-    await asyncio.gather(*(documents.load_client(URL) for _ in range(3)))
+    await asyncio.gather(*(documents.load_client(URL, "ann@t") for _ in range(3)))
     time.advance(seconds - 1)
-    await documents.load_client(URL)
+    await documents.load_client(URL, "ann@t")
     assert len(http.requests) == 1
     time.advance(2)
-    await documents.load_client(URL)
+    await documents.load_client(URL, "ann@t")
     assert len(http.requests) == 2
 
 
@@ -189,28 +189,55 @@ async def test_failed_fetches_of_documents_are_cached_for_a_minute() -> None:
     documents = FetchedClientDocuments(http, runtime=time.runtime)
     for _ in range(3):
         with pytest.raises(WorkspaceError):
-            await documents.load_client(URL)
+            await documents.load_client(URL, "ann@t")
     assert len(http.requests) == 1
     http.error = None
     time.advance(61)
-    assert (await documents.load_client(URL)).name == "App"
+    assert (await documents.load_client(URL, "ann@t")).name == "App"
 
 
-async def test_fetches_are_limited_for_each_host() -> None:
-    """At most ten documents of a host are fetched in a minute; each host has its own limit."""
-    time, http = VirtualTime(), FakeHttp()
-    documents = FetchedClientDocuments(http, runtime=time.runtime)
+class LimitedFetches:
+    """Metadata documents at any URL, which members fetch within the limits of each minute."""
 
-    async def load_document(address: str) -> str:
-        http.document = {**DOCUMENT, "client_id": address}
+    def __init__(self) -> None:
+        self.time, self._http = VirtualTime(), FakeHttp()
+        self._documents = FetchedClientDocuments(self._http, runtime=self.time.runtime)
+
+    async def load_document(self, address: str, member_id: str = "ann@t") -> str:
+        """Load the document at a URL; return the name of its client, or the code of the error."""
+        self._http.document = {**DOCUMENT, "client_id": address}
         try:
-            return (await documents.load_client(address)).name
+            return (await self._documents.load_client(address, member_id)).name
         except WorkspaceError as error:
             return error.code
 
-    assert [await load_document(f"https://app.example/{number}") for number in range(11)] == ["App"] * 10 + [
+
+async def test_fetches_are_limited_for_each_host() -> None:
+    """A member fetches at most ten documents of a host in a minute; each host has its own limit."""
+    fetches = LimitedFetches()
+    assert [await fetches.load_document(f"https://app.example/{number}") for number in range(11)] == ["App"] * 10 + [
         "RATE_LIMITED"
     ]
-    assert await load_document("https://other.example/c") == "App"
-    time.advance(61)
-    assert await load_document("https://app.example/10") == "App"
+    assert await fetches.load_document("https://other.example/c") == "App"
+    fetches.time.advance(61)
+    assert await fetches.load_document("https://app.example/10") == "App"
+
+
+async def test_a_member_at_the_limits_of_fetches_does_not_block_others() -> None:
+    """A member who has used up the limits, of a host and in total, does not block the fetches of other members."""
+    fetches = LimitedFetches()
+    for number in range(FETCHES):
+        assert await fetches.load_document(f"https://h{number // FETCHES_PER_HOST}.example/{number}") == "App"
+    assert await fetches.load_document("https://other.example/c") == "RATE_LIMITED"
+    assert await fetches.load_document("https://other.example/c", "bob@t") == "App"
+    assert await fetches.load_document("https://h0.example/c", "bob@t") == "App"
+
+
+async def test_the_fetches_of_all_members_together_are_limited() -> None:
+    """Ten members at the limit of a host together use up the limit of the workspace for this host."""
+    fetches = LimitedFetches()
+    for number in range(FETCHES_PER_HOST * MEMBERS_AT_LIMIT):
+        member_id = f"{number // FETCHES_PER_HOST}@t"
+        assert await fetches.load_document(f"https://app.example/{number}", member_id) == "App"
+    assert await fetches.load_document("https://app.example/c") == "RATE_LIMITED"
+    assert await fetches.load_document("https://other.example/c") == "App"

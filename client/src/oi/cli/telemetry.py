@@ -128,6 +128,8 @@ def _iterate_messages(file: IO[str]) -> Iterator[_MessageWithPosition]:
             described = f"line {start}: {fault}" if is_line else f"the input is not valid JSON: {error}"
             raise click.UsageError(described) from None
     if isinstance(value, list):
+        if following := next(lines, None):
+            raise click.UsageError(f"line {following[0]}: text follows the array of line {start}")
         for number, each in enumerate(value, 1):
             yield _require_json_object_at(each, f"element {number}")
         return

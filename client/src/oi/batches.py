@@ -28,7 +28,7 @@ def add_message_id(message: Mapping[str, Any], message_id_pointer: str = MESSAGE
             are created.
     """
     changed = dict(message)
-    if _is_telegraf_batch(message):
+    if is_telegraf_batch(message):
         return changed
     *parents, name = split_json_pointer(message_id_pointer)
     place = changed
@@ -42,7 +42,7 @@ def add_message_id(message: Mapping[str, Any], message_id_pointer: str = MESSAGE
     return changed
 
 
-def _is_telegraf_batch(message: Mapping[str, Any]) -> bool:
+def is_telegraf_batch(message: Mapping[str, Any]) -> bool:
     """Return whether an object is what Telegraf's serialiser ``json`` writes for several metrics."""
     metrics = message.get("metrics")
     if len(message) != 1 or not isinstance(metrics, list) or not metrics:

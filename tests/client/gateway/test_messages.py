@@ -171,6 +171,17 @@ def test_any_payload_is_converted_or_rejected(payload: bytes) -> None:
         convert_message(payload)
 
 
+def test_a_batch_of_telegraf_is_rejected_unless_the_route_reads_its_metrics() -> None:
+    """A batch of Telegraf is rejected, because it is several messages, unless a pointer of the route selects a metric."""
+    payload = b'{"metrics": [{"fields": {"v": 1}, "name": "pump", "tags": {}, "timestamp": 1767600000}]}'
+    for target in (PLAIN, MessageTarget("press", "d-1", Fields("/metricsTime"))):
+        with pytest.raises(RejectedError, match="a batch of Telegraf with 1 metric;") as raised:
+            convert_message(payload, target)
+        assert raised.value.reason == "telegraf_batch"
+    line = convert_message(payload, MessageTarget("press", None, Fields("/metrics/0/timestamp", "epochSeconds")))
+    assert line["timestamp"] == "2026-01-05T08:00:00.000000Z"
+
+
 def test_json_pointers_select_array_elements() -> None:
     """A pointer may select an element of an array by its index; the element stays in the payload."""
     target = MessageTarget("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
+from oi.batches import is_telegraf_batch
+from oi.counts import format_count
 from oi.gateway.routes import Fields, MessageTarget
 from oi.json_text import JsonTextError, encode_json, get_value_at_pointer_part, parse_json, split_json_pointer
 
@@ -45,11 +47,12 @@ def build_ndjson_line(
         create_id: returns a new id, used for a message without an id.
 
     Raises:
-        RejectedError: the message is not a JSON object, is too large, or has invalid metadata.
+        RejectedError: the message is not a JSON object, is too large, has invalid metadata, or is a batch of Telegraf.
     """
     if len(payload) > MAX_BYTES:
         raise RejectedError("too_large", f"The message has {len(payload):,} bytes; the maximum is {MAX_BYTES:,}.")
     message = _parse_json_object(payload)
+    _check_not_telegraf_batch(message, target.fields)
     added = _pop_metadata(message, target.fields)
     if target.device is not None:
         added["deviceId"] = target.device
@@ -87,6 +90,21 @@ def _parse_json_object(payload: bytes) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise RejectedError("not_json", "The message is not a JSON object.")
     return message
+
+
+def _check_not_telegraf_batch(message: dict[str, Any], fields: Fields) -> None:
+    """Check that a message is no batch of Telegraf, unless the route reads metadata from the array of metrics.
+
+    The service rejects such a batch only without the properties that the gateway adds. It would store the batch as one
+    message with the time of receipt.
+    """
+    pointers = (fields.timestamp, fields.message_id, fields.device_id)
+    if is_telegraf_batch(message) and not any(pointer and pointer.startswith("/metrics/") for pointer in pointers):
+        detail = (
+            f"The message is a batch of Telegraf with {format_count(len(message['metrics']), 'metric')}; "
+            "let Telegraf publish each metric as a message of its own."
+        )
+        raise RejectedError("telegraf_batch", detail)
 
 
 def _insert_properties_into_json_text(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:

@@ -172,7 +172,7 @@ def test_any_payload_is_converted_or_rejected(payload: bytes) -> None:
 
 
 def test_a_batch_of_telegraf_is_rejected_unless_the_route_reads_its_metrics() -> None:
-    """A batch of Telegraf is rejected, because it is several messages, unless a pointer of the route selects a metric."""
+    """A batch of Telegraf is rejected, because it is several messages, unless a pointer selects a metric."""
     payload = b'{"metrics": [{"fields": {"v": 1}, "name": "pump", "tags": {}, "timestamp": 1767600000}]}'
     for target in (PLAIN, MessageTarget("press", "d-1", Fields("/metricsTime"))):
         with pytest.raises(RejectedError, match="a batch of Telegraf with 1 metric;") as raised:

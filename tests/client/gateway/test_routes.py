@@ -53,6 +53,17 @@ def test_the_first_matching_route_is_used() -> None:
     assert routes.filters == ["a/+"]
 
 
+@pytest.mark.parametrize(
+    ("wildcard", "broker_topic"),
+    [("#", "$SYS/uptime"), ("+/+/+/shadow", "$aws/things/{thing}/shadow"), ("+/things/x/y", "$aws/things/+/y")],
+)
+def test_wildcards_do_not_cover_topics_of_the_broker(wildcard: str, broker_topic: str) -> None:
+    """A topic that begins with `$` has its own subscription, because no wildcard at the first level matches it."""
+    routes = [{"topic": topic, "connection": "x"} for topic in (wildcard, broker_topic)]
+    expected = {wildcard, broker_topic.replace("{thing}", "+")}
+    assert set(build_routes(*routes).filters) == set(build_routes(*reversed(routes)).filters) == expected
+
+
 def test_the_cache_of_topics_is_limited() -> None:
     """The cache of topics has a maximum size, whatever number of topics occurs."""
     routes = build_routes({"topic": "a/+", "connection": "x"})

@@ -231,6 +231,8 @@ def _drop_covered_filters(filters: Sequence[str]) -> list[str]:
 
 def _is_filter_covering(wide_filter: str, narrow_filter: str) -> bool:
     """Return whether a topic filter covers another one: it matches all topics that ``narrow_filter`` matches."""
+    if _is_excluded_by_wildcard(narrow_filter, wide_filter):
+        return False
     wide_levels, narrow_levels = wide_filter.split("/"), narrow_filter.split("/")
     for index, level in enumerate(wide_levels):
         if level == "#":
@@ -244,6 +246,8 @@ def _is_filter_covering(wide_filter: str, narrow_filter: str) -> bool:
 
 def _can_filters_match_same_topic(first_filter: str, second_filter: str) -> bool:
     """Return whether two MQTT topic filters overlap: whether a topic can match both."""
+    if _is_excluded_by_wildcard(first_filter, second_filter) or _is_excluded_by_wildcard(second_filter, first_filter):
+        return False
     first, second = first_filter.split("/"), second_filter.split("/")
     for left, right in zip(first, second, strict=False):
         if "#" in {left, right}:
@@ -255,3 +259,11 @@ def _can_filters_match_same_topic(first_filter: str, second_filter: str) -> bool
     longer = first if len(first) > len(second) else second
     shorter = min(len(first), len(second))
     return longer[shorter:] == ["#"]
+
+
+def _is_excluded_by_wildcard(topic_filter: str, wildcard_filter: str) -> bool:
+    """Return whether the first topic filter begins with ``$``, such as ``$SYS/#``, and the second one with a wildcard.
+
+    No topic matches both: a wildcard at the first level matches no topic that begins with ``$`` (MQTT 5.0, 4.7.2).
+    """
+    return topic_filter.startswith("$") and wildcard_filter.startswith(("+", "#"))

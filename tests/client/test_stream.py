@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from ssl import SSLCertVerificationError
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -39,6 +39,16 @@ def _no_proxy_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
+class FakeSocket(NamedTuple):
+    """Fake WebSocket with the messages of a connection, and the reply to its handshake."""
+
+    messages: AsyncIterator[str]
+    response: Response
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self.messages
+
+
 class FakeService:
     """Fake live stream that returns the connections of a list in order; an exception in the list fails a handshake.
 
@@ -53,11 +63,12 @@ class FakeService:
         self.credentials: list[str] = []
         self.pauses: list[float] = []
         self.failures: list[str] = []
+        self.handshake_headers = Headers()
 
     @asynccontextmanager
     async def connect(
         self, url: str, *, additional_headers: dict[str, str], proxy: str | bool | None
-    ) -> AsyncIterator[AsyncIterator[str]]:
+    ) -> AsyncIterator["FakeSocket"]:
         """Open the next connection of the list."""
         assert proxy == self.expected_proxy
         self.urls.append(url)
@@ -67,7 +78,7 @@ class FakeService:
         texts = self.connections.pop(0)
         if isinstance(texts, Exception):
             raise texts
-        yield self._send(texts)
+        yield FakeSocket(self._send(texts), Response(101, "Switching Protocols", self.handshake_headers))
 
     async def _send(self, texts: Sequence[str | Exception]) -> AsyncIterator[str]:
         for text in texts:
@@ -127,6 +138,14 @@ async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest
     assert service.starts[0] is None
     assert start is not None
     assert start < now - timedelta(seconds=3)
+
+
+async def test_a_lost_stream_continues_by_the_clock_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream of new messages begins at the time that the service states, because this computer's can be ahead."""
+    service = FakeService([], [build_message(1, datetime.now(UTC))])
+    service.handshake_headers["Date"] = "Mon, 05 Jan 2026 08:00:00 GMT"
+    await read_messages(service, 1, monkeypatch)
+    assert service.starts[1] == datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_a_live_message_does_not_end_a_replay() -> None:
     now = datetime.now(UTC)
     since = now - timedelta(hours=2)
     position = StreamPosition(since.isoformat())
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     position.record_if_new(build_message(1, now - timedelta(seconds=2)))
     assert position.find_start_time() == since.isoformat()
     position.record_if_new(build_message(2, since + timedelta(minutes=10)))
@@ -32,13 +32,13 @@ def test_repeated_messages_are_progress_of_a_replay() -> None:
     since = now - timedelta(hours=2)
     replayed = [build_message(number, since + timedelta(minutes=10 * number)) for number in range(1, 4)]
     position = StreamPosition(since.isoformat())
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     assert [position.record_if_new(each) for each in (replayed[0], build_message(9, now))] == [True, True]
     assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     assert [position.record_if_new(each) for each in replayed] == [False, True, True]
     assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     assert position.record_if_new(replayed[2]) is False
     assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
 
@@ -48,7 +48,7 @@ def test_a_late_live_message_does_not_end_a_replay() -> None:
     now = datetime.now(UTC)
     since = now - timedelta(hours=2)
     position = StreamPosition(since.isoformat())
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     moments = (since + timedelta(minutes=10), now - timedelta(seconds=90), since + timedelta(minutes=20))
     for number, moment in enumerate(moments):
         position.record_if_new(build_message(number, moment))
@@ -59,7 +59,7 @@ def test_live_messages_are_the_position_after_a_replay(monkeypatch: pytest.Monke
     """If a replay has made no progress for a long time, the stream continues a minute before the last message."""
     now = datetime.now(UTC)
     position = StreamPosition((now - timedelta(hours=2)).isoformat().lower())
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     position.record_if_new(build_message(1, now))
     monkeypatch.setattr(module, "_MAX_REPLAY_PAUSE", timedelta(seconds=-1))
     assert position.find_start_time() == (now - timedelta(minutes=1)).isoformat()
@@ -71,10 +71,10 @@ def test_no_message_of_the_last_minute_is_returned_twice(monkeypatch: pytest.Mon
     now = datetime.now(UTC)
     messages = [build_message(number, now) for number in range(100)]
     position = StreamPosition(None)
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     assert all(position.record_if_new(each) for each in messages)
     assert position.find_start_time() is not None
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     assert not any(position.record_if_new(each) for each in messages)
 
 
@@ -83,9 +83,32 @@ def test_ids_of_old_messages_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_REMEMBERED", 10)
     now = datetime.now(UTC)
     position = StreamPosition(None)
-    position.record_connection_opened()
+    position.record_connection_opened(now)
     for number in range(100):
         position.record_if_new(build_message(number, now if number == 0 else now - timedelta(hours=1)))
     assert len(position._timestamps) <= 22
     assert not position.record_if_new(build_message(0, now))
     assert not position.record_if_new(build_message(99, now))
+
+
+@pytest.mark.parametrize("moment", [datetime(1, 1, 1, tzinfo=UTC), datetime(2001, 6, 1, tzinfo=UTC)])
+def test_an_old_message_does_not_start_a_replay_from_before_the_stream(moment: datetime) -> None:
+    """After a lost connection, the stream does not return messages from before its start, if all timestamps are old."""
+    now = datetime.now(UTC)
+    since = now - timedelta(hours=2)
+    for start, expected in ((None, now - timedelta(minutes=1)), (since.isoformat(), since)):
+        position = StreamPosition(start)
+        position.record_connection_opened(now)
+        position.record_if_new(build_message(1, moment))
+        assert position.find_start_time() == expected.isoformat()
+        position.record_connection_opened(now + timedelta(minutes=5))
+        assert position.find_start_time() == expected.isoformat()
+
+
+def test_a_stream_from_the_year_1_continues_at_its_start() -> None:
+    """A stream whose start and newest message are in the first minute of the year 1 continues at its start."""
+    now, since = datetime.now(UTC), datetime(1, 1, 1, tzinfo=UTC)
+    position = StreamPosition(since.isoformat())
+    position.record_connection_opened(now)
+    position.record_if_new(build_message(1, since + timedelta(seconds=30)))
+    assert position.find_start_time() == since.isoformat()

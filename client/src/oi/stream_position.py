@@ -23,6 +23,7 @@ class StreamPosition:
 
     def __init__(self, since: str | None) -> None:
         self._start = since
+        self._earliest: datetime | None = None
         self._replay: _Replay | None = None
         self._timestamps: dict[tuple[str, str], str] = {}
         self._max_remembered = 2 * _REMEMBERED
@@ -34,31 +35,41 @@ class StreamPosition:
 
         Before the first message, this is the start time of the stream. After it, this is the newest timestamp of all
         messages minus 60 seconds. If the last message arrived before this timestamp, its arrival is used instead: a
-        device whose clock is ahead must not hide messages of other devices.
+        device whose clock is ahead must not hide messages of other devices. The start time is never before the start of
+        the stream, or 60 seconds before it if only new messages are wanted: a message with an old timestamp must not
+        start a replay of messages that were stored before.
 
         While the service may still be sending stored messages (a replay), the start time is no later than the position
         of the replay: 60 seconds before the last replayed message, but not before the start of the replay. A live
         message does not show that the replay has ended, because the service can send live messages between replayed
         ones.
         """
-        if self._newest:
-            start = min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP
+        if self._newest and self._earliest is not None:
+            newest = min(datetime.fromisoformat(self._newest), self._received)
+            start = _subtract_overlap(newest, self._earliest)
             # The connection may have been lost after the last message, so later time is no sign of an ended replay.
             if self._replay is not None and not self._replay.has_ended(self._received):
                 start = min(start, self._replay.position)
             self._start = _format_in_utc(start)
         return self._start
 
-    def record_connection_opened(self) -> None:
+    def record_connection_opened(self, opened_at: datetime) -> None:
         """Record that a connection was opened with the start time that `find_start_time` returned last.
 
-        If there was no start time, it is set to now. No message is then missed if the connection is lost before the
-        first message arrives.
+        If there was no start time, it is set to ``opened_at``. No message is then missed if the connection is lost
+        before the first message arrives.
+
+        Args:
+            opened_at: current time by the clock of the service, because that of this computer can be ahead.
         """
-        now = datetime.now(UTC)
+        if self._start is None:
+            self._start = opened_at.isoformat()
+            self._earliest = opened_at - _OVERLAP
+            return
         # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
-        self._replay = None if self._start is None else _Replay(datetime.fromisoformat(self._start.upper()), now)
-        self._start = self._start or now.isoformat()
+        start = datetime.fromisoformat(self._start.upper())
+        self._earliest = self._earliest or start
+        self._replay = _Replay(start, datetime.now(UTC))
 
     def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""
@@ -116,13 +127,19 @@ class _Replay:
         """Update the replay's position from the times of a message that was received during the replay or after it."""
         if self._start < measured_at < min(self._opened, received_at - _OVERLAP):
             # A live message that arrives late looks like a replayed one; the next replayed one sets the position back.
-            self.position = max(self._start, measured_at - _OVERLAP)
+            self.position = _subtract_overlap(measured_at, self._start)
             if measured_at > self._newest:
                 self._newest, self._progressed = measured_at, received_at
 
     def has_ended(self, now: datetime) -> bool:
         """Return whether no newer replayed message has arrived for 240 seconds, so that the replay must have ended."""
         return now - self._progressed > _MAX_REPLAY_PAUSE
+
+
+def _subtract_overlap(moment: datetime, earliest: datetime) -> datetime:
+    """Return the time 60 seconds before ``moment``, but not before ``earliest``."""
+    # The difference is compared, because 60 seconds before the first minute of year 1 is no `datetime`.
+    return moment - _OVERLAP if moment - earliest > _OVERLAP else earliest
 
 
 def _format_in_utc(moment: datetime) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ from urllib.request import getproxies
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
 from websockets.frames import CloseCode
+from websockets.http11 import Response
 from websockets.uri import parse_uri
 
 from oi._async.transport import AsyncTransport
@@ -24,7 +25,7 @@ from oi.errors import (
     UnreachableError,
     build_api_error,
 )
-from oi.instants import format_instant
+from oi.instants import format_instant, parse_date_header_as_unix_seconds
 from oi.requests import (
     build_proxy_error,
     build_redirect_error,
@@ -49,8 +50,9 @@ async def stream_messages(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    After a lost connection, the stream continues one minute before the time of the newest received message. A missed
-    message with an earlier timestamp is lost, unless the service was still sending stored messages (see ``since``).
+    After a lost connection, the stream continues one minute before the time of the newest received message, but not
+    before its start (see ``since``; for new messages only, a minute before the first connection). A missed message with
+    an earlier timestamp is lost, unless the service was still sending stored messages.
 
     If the host of the service cannot open a WebSocket, the client requests another address for the stream.
 
@@ -79,7 +81,7 @@ async def stream_messages(
             ) as socket:
                 pause = _MIN_PAUSE
                 handshakes.record_success()
-                position.record_connection_opened()
+                position.record_connection_opened(_get_service_time(socket.response))
                 async for text in socket:
                     message = json.loads(text)
                     if position.record_if_new(message):
@@ -220,6 +222,12 @@ async def _negotiate_address(transport: AsyncTransport, parameters: Mapping[str,
         target = format_url_without_secrets(url)
         raise ApiError(0, "", f"{transport.url} names {target} for the live stream, which is no wss address.")
     return _Address(url, {}, _choose_proxy_argument(f"http{url[len('ws') :]}"))
+
+
+def _get_service_time(handshake_response: Response | None) -> datetime:
+    """Return the time in a handshake's header ``Date``, or the time of this computer if the header is missing."""
+    dates = handshake_response.headers.get_all("Date") if handshake_response else []
+    return datetime.fromtimestamp(parse_date_header_as_unix_seconds("".join(dates[:1])), UTC)
 
 
 class _StreamFailures:

@@ -183,9 +183,10 @@ async def test_the_pause_grows_while_the_service_closes_the_stream_because_it_fa
     assert service.failures == ["Too many replays run."] * 9
 
 
-def build_handshake_error(status: int) -> InvalidStatus:
+def build_handshake_error(status: int, retry_after: str = "") -> InvalidStatus:
     """Build the error that a client gets for a rejected handshake."""
-    return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
+    headers = Headers({"Retry-After": retry_after} if retry_after else {})
+    return InvalidStatus(Response(status, "Refused", headers, b'{"code": "CODE", "detail": "Reason."}'))
 
 
 async def test_a_failed_handshake_of_the_stream_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +200,19 @@ async def test_a_failed_handshake_of_the_stream_is_repeated(monkeypatch: pytest.
         [message],
     )
     assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
+
+
+async def test_the_stream_waits_as_long_as_the_service_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt follows after the `Retry-After` of a refusal, at most after five minutes, or the usual pause."""
+    service = FakeService(
+        build_handshake_error(429, "50"),
+        build_handshake_error(503, "3600"),
+        build_handshake_error(429, "1"),
+        [build_message(1, datetime.now(UTC))],
+    )
+    errors = [build_api_error(429, {}, retry_after=20.0)]
+    await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+    assert service.pauses == [20.0, 50.0, 300.0, 8.0]
 
 
 async def test_a_failed_renewal_of_the_token_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from oi.errors import (
     UnreachableError,
     build_api_error,
 )
-from oi.instants import format_instant, parse_date_header_as_unix_seconds
+from oi.instants import format_instant, parse_date_header_as_unix_seconds, parse_retry_after_seconds
 from oi.requests import (
     build_proxy_error,
     build_redirect_error,
@@ -38,6 +38,8 @@ from oi.stream_position import StreamPosition
 _ROUTE = "/oi-api/live-stream"
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 30.0
 """Seconds between two attempts to open the stream."""
+_MAX_REQUESTED_PAUSE = 300.0
+"""Longest pause in seconds that a ``Retry-After`` can cause; a wrong one of a proxy must not stop the stream longer."""
 
 
 def stream_messages(
@@ -73,6 +75,7 @@ def stream_messages(
     pause = _MIN_PAUSE
     handshakes = _Handshakes(transport)
     while True:
+        requested_pause: float | None = None
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}
         try:
             address = handshakes.find_address(parameters)
@@ -90,7 +93,7 @@ def stream_messages(
         except InvalidStatus as refused:
             if handshakes.switch_to_negotiation_if_redirected(refused):
                 continue
-            handshakes.record_refusal(refused, pause)
+            requested_pause = handshakes.record_refusal_and_find_retry_after(refused, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
         except ConnectionClosed as closed:
@@ -99,11 +102,12 @@ def stream_messages(
             continue
         except ApiError as failure:
             _raise_unless_temporary(failure, pause)
+            requested_pause = failure.retry_after
         except (OSError, InvalidHandshake, InvalidURI) as failure:
             error = UnreachableError(f"{handshakes.describe_address()} does not respond: {failure}")
             error.__cause__ = failure
             _raise_unless_temporary(error, pause)
-        sleep(pause)
+        sleep(max(pause, min(requested_pause or 0.0, _MAX_REQUESTED_PAUSE)))
         pause = min(_MAX_PAUSE, pause * 2)
 
 
@@ -193,8 +197,10 @@ class _Handshakes:
         self._must_negotiate = True
         return True
 
-    def record_refusal(self, refused: InvalidStatus, next_pause_seconds: float) -> None:
+    def record_refusal_and_find_retry_after(self, refused: InvalidStatus, next_pause_seconds: float) -> float | None:
         """Record a rejected handshake; raise its error unless another handshake can succeed.
+
+        Return the seconds in the header ``Retry-After``; None if it is missing or malformed.
 
         Args:
             refused: error of the handshake.
@@ -207,6 +213,7 @@ class _Handshakes:
         self._must_renew = isinstance(error, SignInError) and self._transport.can_renew_token and not self._must_renew
         if not self._must_renew:
             _raise_unless_temporary(error, next_pause_seconds)
+        return error.retry_after
 
 
 def _negotiate_address(transport: Transport, parameters: Mapping[str, str | None]) -> _Address:
@@ -226,8 +233,8 @@ def _negotiate_address(transport: Transport, parameters: Mapping[str, str | None
 
 def _get_service_time(handshake_response: Response | None) -> datetime:
     """Return the time in a handshake's header ``Date``, or the time of this computer if the header is missing."""
-    dates = handshake_response.headers.get_all("Date") if handshake_response else []
-    return datetime.fromtimestamp(parse_date_header_as_unix_seconds("".join(dates[:1])), UTC)
+    date = _get_header(handshake_response, "Date") if handshake_response else ""
+    return datetime.fromtimestamp(parse_date_header_as_unix_seconds(date), UTC)
 
 
 class _StreamFailures:
@@ -315,7 +322,14 @@ def _build_handshake_error(refused: InvalidStatus, url: str) -> ApiError:
     response = refused.response
     if is_redirect(response.status_code):
         return build_redirect_error(response.status_code, url, response.headers.get("Location", ""))
-    return build_api_error(response.status_code, _parse_problem_document_or_empty(response.body))
+    retry_after = parse_retry_after_seconds(_get_header(response, "Retry-After"), _get_header(response, "Date"))
+    problem = _parse_problem_document_or_empty(response.body)
+    return build_api_error(response.status_code, problem, retry_after=retry_after)
+
+
+def _get_header(response: Response, name: str) -> str:
+    """Return the first value of a header; empty if the header is missing."""
+    return "".join(response.headers.get_all(name)[:1])
 
 
 def _parse_problem_document_or_empty(body: bytes | bytearray) -> dict[str, Any]:

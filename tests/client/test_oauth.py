@@ -255,9 +255,26 @@ def test_several_processes_refresh_the_token_once(server: FakeServer) -> None:
     """If several processes run at once, only one refreshes the token, because a refresh token is valid only once."""
     store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
-        tokens = list(pool.map(lambda _: StoredGrant(URL).get_token(), range(8)))
+        tokens = list(pool.map(lambda _: StoredGrant(URL)(), range(8)))
     assert (tokens, server.refreshes) == (["a1"] * 8, 1)
     assert read_login_file()["refreshToken"] == "r1"
+
+
+def test_a_rejected_token_is_renewed_although_the_clock_says_that_it_is_valid(server: FakeServer) -> None:
+    """If the service rejects the token of a sign-in, the client renews it once; another process uses the new token."""
+    store_tokens(3600)
+    tokens, sent = [StoredGrant(URL), StoredGrant(URL)], []
+
+    def reject_old_token(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers["authorization"])
+        return httpx.Response(401 if sent[-1] == "Bearer a0" else 200)
+
+    assert [token() for token in tokens] == ["a0", "a0"]
+    with Workspace(URL, token=tokens[0]) as workspace:
+        workspace._transport.client = httpx.Client(transport=httpx.MockTransport(reject_old_token), base_url=URL)
+        workspace._transport.request("GET", "/a")
+    assert sent == ["Bearer a0", "Bearer a1"]
+    assert (tokens[1].renew(), server.refreshes) == ("a1", 1)
 
 
 def test_the_error_about_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) -> None:
@@ -265,10 +282,10 @@ def test_the_error_about_a_rejected_refresh_token_names_the_sign_in_command(serv
     store_tokens(0)
     server.refresh_token = "other"
     with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
-        StoredGrant(URL).get_token()
+        StoredGrant(URL)()
     remove_login()
     with pytest.raises(SignInError, match="signed out"):
-        StoredGrant(URL).get_token()
+        StoredGrant(URL)()
 
 
 @pytest.mark.parametrize("expires_in", [3600, 0])
@@ -297,7 +314,7 @@ def test_a_token_of_a_login_that_another_command_stores_is_not_renewed(
 
     monkeypatch.setattr(stored_grant, "lock_login", lock_after_other_login)
     with pytest.raises(SignInError, match="at another service"):
-        StoredGrant(URL).get_token()
+        StoredGrant(URL)()
     assert server.refreshes == 0
 
 
@@ -345,7 +362,7 @@ def test_files_of_a_killed_login_are_removed(server: FakeServer) -> None:
     path = get_login_path()
     for suffix in ("0123456789abcdef.part", "new"):
         path.with_name(f"{path.name}.{suffix}").write_text("secret")
-    StoredGrant(URL).get_token()
+    StoredGrant(URL)()
     assert server.refreshes == 1
     assert {each.name for each in path.parent.iterdir()} == {"login.json", "login.lock"}
 

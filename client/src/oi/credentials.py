@@ -1,8 +1,8 @@
-"""Access tokens that the client requests with its API key."""
+"""Access tokens that the client requests with its API key, or receives from a function."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from oi.errors import ApiError
 from oi.instants import parse_date_header_as_unix_seconds
@@ -26,6 +26,19 @@ class Token:
     def is_fresh(self, monotonic_now: float) -> bool:
         """Return whether the token is valid for at least another minute at a time of the monotonic clock."""
         return self.expires_at is None or monotonic_now < self.expires_at - RENEW_SECONDS
+
+
+@runtime_checkable
+class RenewableToken(Protocol):
+    """Function that returns a valid JWT, and can replace one that the service rejects."""
+
+    def __call__(self) -> str:
+        """Return a JWT that is valid according to the clock of this computer."""
+        ...
+
+    def renew(self) -> str:
+        """Return another JWT than the one that was returned last, because the service has rejected it."""
+        ...
 
 
 def check_credential_characters(text: str) -> None:

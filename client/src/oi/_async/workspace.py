@@ -97,7 +97,8 @@ class AsyncWorkspace:
         A token for the API key is valid for at least another minute, unless the key expires earlier.
 
         Args:
-            renew: whether to request a new token for the API key even if the current one has not expired.
+            renew: whether to request a new token even if the current one has not expired; without effect if the token
+                cannot be renewed.
         """
         return await self._transport.get_token(renew=renew)
 

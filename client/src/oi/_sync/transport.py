@@ -9,7 +9,7 @@ import httpx
 
 from oi._sync.waiting import Lock, sleep
 from oi.addresses import can_use_proxy, check_address_has_no_user_name
-from oi.credentials import Token, check_credential_characters, parse_token_reply
+from oi.credentials import RenewableToken, Token, check_credential_characters, parse_token_reply
 from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
 from oi.requests import (
     MAX_ATTEMPTS,
@@ -37,7 +37,8 @@ class Transport:
     Args:
         url: address of the service, for instance ``https://plant.example``.
         key: API key, exchanged for tokens.
-        token: JWT, or a function that returns a valid JWT and is called before each request.
+        token: JWT, or a function that returns a valid JWT and is called before each request. A rejected token of a
+            :class:`~oi.credentials.RenewableToken` is renewed.
         scopes: access rights of the tokens; None for all rights of the key.
         timeout: seconds to wait for a connection or for the next part of a reply; a slow request waits at least 240 s
             for its reply.
@@ -90,7 +91,7 @@ class Transport:
     @property
     def can_renew_token(self) -> bool:
         """True if a token that the service rejects can be replaced by a new one."""
-        return self._key is not None
+        return self._key is not None or isinstance(self._source, RenewableToken)
 
     def get_token(self, *, renew: bool = False) -> str:
         """Return the access token that was passed to the client, or a token for the API key.
@@ -98,7 +99,8 @@ class Transport:
         A token for the API key is valid for at least another minute, unless the key expires earlier.
 
         Args:
-            renew: whether to request a new token for the API key even if the current one has not expired.
+            renew: whether to request a new token even if the current one has not expired; without effect if the token
+                cannot be renewed.
 
         Raises:
             ApiError: the service issues no token.
@@ -106,7 +108,7 @@ class Transport:
         """
         with self._lock:
             if self._source is not None:
-                text = self._source()
+                text = self._source.renew() if renew and isinstance(self._source, RenewableToken) else self._source()
                 check_credential_characters(text)
                 return text
             if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):

@@ -33,22 +33,41 @@ class StoredGrant:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._returned_token = ""
 
-    def get_token(self) -> str:
+    def __call__(self) -> str:
         """Return an access token that is valid for at least another minute; renew the stored token if necessary.
 
         Raises:
             SignInError: the sign-in has ended, or a login at another service replaced it.
             ApiError: the service cannot be reached.
         """
+        return self._get_token("")
+
+    def renew(self) -> str:
+        """Return another access token than the one that was returned last, because the service has rejected it.
+
+        A token can be rejected although this computer's clock says that it is valid: the clock was set back after the
+        sign-in, or the service has new signing keys.
+
+        Raises:
+            SignInError: as for a call.
+            ApiError: as for a call.
+        """
+        return self._get_token(self._returned_token)
+
+    def _get_token(self, rejected_token: str) -> str:
+        """Return the stored access token; renew it first if it expires within a minute or is ``rejected_token``."""
         stored = self._read_login()
-        if not _is_access_token_fresh(stored):
+        if not _is_access_token_usable(stored, rejected_token):
             # A refresh token works once: two processes that use the same one end the sign-in.
             with lock_login():
                 stored = self._read_login()
-                if not _is_access_token_fresh(stored):
-                    return _renew_access_token(stored)
-        return str(stored["accessToken"])
+                if not _is_access_token_usable(stored, rejected_token):
+                    self._returned_token = _renew_access_token(stored)
+                    return self._returned_token
+        self._returned_token = str(stored["accessToken"])
+        return self._returned_token
 
     def _read_login(self) -> dict[str, Any]:
         stored = read_login_file()
@@ -72,8 +91,9 @@ def end_grant(url: str, grant: Grant) -> None:
         revoke_grant(client, request_server_metadata(client, url), grant)
 
 
-def _is_access_token_fresh(stored_login: dict[str, Any]) -> bool:
-    return time.time() < float(stored_login.get("expiresAt", 0)) - RENEW_SECONDS
+def _is_access_token_usable(stored_login: dict[str, Any], rejected_token: str) -> bool:
+    is_fresh = time.time() < float(stored_login.get("expiresAt", 0)) - RENEW_SECONDS
+    return is_fresh and stored_login.get("accessToken") != rejected_token
 
 
 def _renew_access_token(stored_login: dict[str, Any]) -> str:

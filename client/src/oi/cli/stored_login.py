@@ -68,7 +68,7 @@ def require_login(url: str | None = None) -> Login:
         if "clientId" in stored:
             from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
 
-            return Login(url, token=StoredGrant(url).get_token)
+            return Login(url, token=StoredGrant(url))
         key = stored.get("key") or find_secret_in_keyring(url)
     if not key:
         raise UsageError(f"No key is known for {url}. Run `oi login {url}`, or set OI_KEY.")

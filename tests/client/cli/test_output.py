@@ -1,5 +1,6 @@
 """Tests of the JSON values that `oi` commands read, and of the texts that they print."""
 
+import errno
 import io
 import json
 import os
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import click
 import httpx
@@ -15,7 +17,13 @@ from click.testing import CliRunner
 from oi import Workspace
 from oi.cli import audit, document, queries
 from oi.cli.main import execute, main
-from oi.cli.output import format_json, read_json, read_key_from_standard_input, read_text_from_standard_input
+from oi.cli.output import (
+    format_json,
+    read_json,
+    read_key_from_standard_input,
+    read_text_from_standard_input,
+    write_output_file,
+)
 from oi.control_characters import escape_controls_except_line_breaks
 from oi.errors import ApiError, UnreachableError
 
@@ -163,8 +171,12 @@ def test_standard_input_that_is_not_utf8_is_wrong_usage(
     assert "the input is not UTF-8 text" in capsys.readouterr().err
 
 
-def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Commands that export write to standard output for `-o -`, and to a file for any other value."""
+EXPORTS = (["audit", "export"], ["workspace", "export"], ["query", "run", "newest", "--format", "csv"])
+
+
+@pytest.fixture
+def _fake_exports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connect the commands of ``EXPORTS`` to a fake service, whose replies have the requested type and text ``[1]``."""
 
     def reply_with_requested_type(request: httpx.Request) -> httpx.Response:
         headers = {"Content-Type": f"{request.headers['Accept']}; charset=utf-8", "x-provenance-has-more": "false"}
@@ -176,14 +188,48 @@ def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tm
         workspace._transport.client = httpx.Client(base_url="http://127.0.0.1:1", transport=transport)
         return workspace
 
-    monkeypatch.chdir(tmp_path)
-    for command in (["audit", "export"], ["workspace", "export"], ["query", "run", "newest", "--format", "csv"]):
-        module = {"audit": audit, "workspace": document, "query": queries}[command[0]]
+    for module in (audit, document, queries):
         monkeypatch.setattr(module, "open_workspace", open_workspace)
+
+
+@pytest.mark.usefixtures("_fake_exports")
+def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands that export write to standard output for `-o -`, and to a file for any other value."""
+    monkeypatch.chdir(tmp_path)
+    for command in EXPORTS:
         for output, printed in (("-", "[1]"), ("file", ""), ("./-", "")):
             shown = CliRunner().invoke(main, [*command, "-o", output])
             assert (shown.exit_code, shown.stdout) == (0, printed)
     assert {path.name for path in tmp_path.iterdir()} == {"file", "-"}
+
+
+@pytest.mark.usefixtures("_fake_exports")
+def test_an_output_file_is_replaced_only_when_it_is_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If the disk is full, commands that export leave an earlier file unchanged, and no other file."""
+    path = tmp_path / "export"
+    path.write_text("earlier")
+    path.chmod(0o640)
+    full_disk = OSError(errno.ENOSPC, "No space left on device")
+    for command in EXPORTS:
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", Mock(side_effect=full_disk))
+            shown = CliRunner().invoke(main, [*command, "-o", str(path)])
+        assert shown.exception is full_disk
+        assert (path.read_text(), list(tmp_path.iterdir())) == ("earlier", [path])
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    assert CliRunner().invoke(main, ["audit", "export", "-o", str(link)]).exit_code == 0
+    assert (path.read_text(), link.is_symlink(), path.stat().st_mode & 0o777) == ("[1]", True, 0o640)
+
+
+def test_an_output_file_can_be_a_pipe(tmp_path: Path) -> None:
+    """A pipe is written and not replaced by a file."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_output_file(path, b"content")
+    assert (os.read(reader, 99), list(tmp_path.iterdir())) == (b"content", [path])
+    os.close(reader)
 
 
 def set_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

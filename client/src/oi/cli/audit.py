@@ -16,6 +16,7 @@ from oi.cli.output import (
     open_workspace,
     print_json,
     print_rows,
+    write_output_file,
 )
 from oi.cli.verify import fetch_chain
 from oi.control_characters import escape_controls
@@ -135,7 +136,7 @@ def export_events(file_format: str, output_path: Path | None, **filters: Any) ->
     if output_path is None:
         sys.stdout.buffer.write(exported.content)
     else:
-        output_path.write_bytes(exported.content)
+        write_output_file(output_path, exported.content)
         click.echo(f"{len(exported.content):,} bytes in {output_path}", err=True)
     print_note_about_damaged_records(exported.damaged)
     if exported.has_more:

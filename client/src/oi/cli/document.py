@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oi.cli.output import add_json_option, add_output_option, open_workspace, print_json
+from oi.cli.output import add_json_option, add_output_option, open_workspace, print_json, write_output_file
 
 if TYPE_CHECKING:
     from oi.models import WorkspacePlan
@@ -45,7 +45,7 @@ def export_workspace_document(output_path: Path | None, as_json: bool) -> None:
     if output_path is None:
         sys.stdout.buffer.write(document.encode())
     else:
-        output_path.write_text(document, encoding="utf-8")
+        write_output_file(output_path, document.encode())
 
 
 @workspace_commands.command("plan")

@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from oi.control_characters import INVISIBLE, escape_controls
+from oi.drafts import create_draft_file
 from oi.json_text import JsonTextError, encode_json, parse_json
 
 if TYPE_CHECKING:
@@ -43,6 +46,28 @@ def add_output_option(command: Command) -> Command:
         callback=lambda _context, _option, text: None if text in (None, "-") else Path(text),
         help="Write to a file; - is standard output.",
     )(command)
+
+
+def write_output_file(path: Path, content: bytes) -> None:
+    """Write the file of the option ``--output``; a file that exists is replaced only when the new one is complete.
+
+    A pipe or device, such as ``/dev/stdout``, is written directly.
+
+    Raises:
+        OSError: the file cannot be written; an earlier file is unchanged.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    target = path.resolve()  # a symbolic link is not replaced by a file
+    with create_draft_file(target) as draft:
+        if target.exists():
+            shutil.copymode(target, draft)
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
 
 
 def read_json(file: IO[str]) -> Any:

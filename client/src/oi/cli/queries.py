@@ -17,6 +17,7 @@ from oi.cli.output import (
     print_rows,
     read_json,
     read_text_from_standard_input,
+    write_output_file,
 )
 from oi.cli.signing import add_signature_options, send_decision
 from oi.control_characters import escape_controls_except_line_breaks
@@ -152,7 +153,7 @@ def run_query(
         chosen = build_execution_parameters(values, time_range, start, end, limit)
         content, headers = workspace.queries.run_raw(lookup, media_type, chosen)
     if output_path is not None:
-        output_path.write_bytes(content)
+        write_output_file(output_path, content)
     else:
         sys.stdout.buffer.write(content + (b"\n" if form == "json" else b""))
     _print_note_if_truncated(is_truncated=headers.get("x-query-truncated") == "true")
@@ -180,7 +181,7 @@ def _print_or_write_result(result: "QueryResult", output_path: Path | None = Non
     if output_path is None:
         print_rows(result.rows, columns, empty_text="no rows")
     else:
-        output_path.write_text(format_rows_as_table(result.rows, columns) + "\n", encoding="utf-8")
+        write_output_file(output_path, f"{format_rows_as_table(result.rows, columns)}\n".encode())
     _print_note_if_truncated(is_truncated=result.truncated)
 
 

@@ -65,6 +65,15 @@ def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: 
     assert require_login() == Login("https://plant.example", token="jwt")
 
 
+def test_a_final_slash_of_an_address_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stored API key is used for an address with a slash at its end, because it is the same address."""
+    store_login_and_describe_location("https://plant.example", "oik_1")
+    login = Login("https://plant.example", key="oik_1")
+    assert require_login("https://plant.example/") == login
+    monkeypatch.setenv("OI_URL", "https://plant.example/")
+    assert require_login() == login
+
+
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """If OI_URL differs from the address of the stored login, the stored API key is not sent."""
     store_login_and_describe_location("https://plant.example", "oik_1")

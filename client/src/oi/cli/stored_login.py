@@ -61,6 +61,7 @@ def require_login(url: str | None = None) -> Login:
     if not url:
         raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
     check_service_address(url)
+    url = url.rstrip("/")  # as `oi login` stores it
     if token := _read_credential_variable("OI_TOKEN"):
         return Login(url, token=token)
     key = _read_credential_variable("OI_KEY")

@@ -90,7 +90,7 @@ def write_lines(input_path: Path, *values: Any) -> None:
         ('{\n "a": 1,\n "b" 2\n}', "the input is not valid JSON: a colon is expected at line 3, column 6"),
         ('[{"a": 1}, 2]', "element 2 is not a JSON object"),
         ('[{"a": 1}]\n\n{"a": 2}\n', "line 3: text follows the array of line 1"),
-        ('\n[]\nno JSON', "line 3: text follows the array of line 2"),
+        ("\n[]\nno JSON", "line 3: text follows the array of line 2"),
         ("", "the text is empty"),
     ],
 )

@@ -5,6 +5,7 @@ import ssl
 import uuid
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -35,6 +36,18 @@ _UNRECOGNISED = frozenset({401, 403, 429})
 """HTTP statuses of errors that the service reports before it compares the Idempotency-Key with earlier requests."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _REDIRECTS, _ERRORS = 300, 400
+
+
+def quote_path_segment(name: str) -> str:
+    """Percent-encode a name or id for one segment of a URL path.
+
+    Raises:
+        NotFoundError: the name is empty, ``.`` or ``..``. The HTTP library removes such a segment from the path, so the
+            request would have another effect, for instance read a list instead of one of its items.
+    """
+    if name in {"", ".", ".."}:
+        raise NotFoundError(404, "", f"{name!r} is not a valid name or id.")
+    return quote(name, safe="")
 
 
 def build_request_headers(token: str, extra_headers: Mapping[str, str] | None, *, is_append: bool) -> dict[str, str]:

@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 from oi._async.audit import AuditPage
 from oi._async.transport import AsyncTransport
 from oi.instants import format_instant
-from oi.requests import build_signature_property, parse_json_reply
+from oi.requests import build_signature_property, parse_json_reply, quote_path_segment
 
 if TYPE_CHECKING:
     from oi.models import Amendment, DamagedRecord, Transition
@@ -182,7 +181,7 @@ class AsyncAmendments:
     ) -> "Transition":
         response = await self._transport.request(
             "POST",
-            f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",
+            f"{_ROUTE}/{quote_path_segment(record_id)}/{decision}",
             params={"scopeKey": scope},
             json=body,
             appends=True,

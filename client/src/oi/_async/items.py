@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
-from oi.requests import build_if_match_header, parse_json_reply, require_no_content
+from oi.requests import build_if_match_header, parse_json_reply, quote_path_segment, require_no_content
 
 if TYPE_CHECKING:
     from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
@@ -90,7 +89,7 @@ class AsyncItems:
         )
 
     def _build_item_path(self, key: str) -> str:
-        return f"{self._route}/{quote(key, safe='')}"
+        return f"{self._route}/{quote_path_segment(key)}"
 
 
 class AsyncAlerts:
@@ -121,7 +120,7 @@ class AsyncAlerts:
             ConflictError: the alert is resolved.
         """
         body = {} if comment is None else {"comment": comment}
-        path = f"/oi-api/alerts/{quote(alert_id, safe='')}/acknowledge"
+        path = f"/oi-api/alerts/{quote_path_segment(alert_id)}/acknowledge"
         alert: AlertDescription = parse_json_reply(await self._transport.request("POST", path, json=body, appends=True))
         return alert
 
@@ -196,18 +195,18 @@ class AsyncWebhooks:
             webhook_id: id of the webhook.
             status: return only deliveries with this status: ``pending``, ``delivered`` or ``failed``.
         """
-        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/deliveries"
+        path = f"{_WEBHOOKS}/{quote_path_segment(webhook_id)}/deliveries"
         found: Sequence[WebhookDelivery] = (await self._transport.get_json(path, {"status": status}))["deliveries"]
         return found
 
     async def retry(self, webhook_id: str, delivery_id: str) -> "WebhookDelivery":
         """Send the event of a failed or waiting delivery again at once, with the same event id; return the delivery."""
-        action = f"deliveries/{quote(delivery_id, safe='')}/retry"
+        action = f"deliveries/{quote_path_segment(delivery_id)}/retry"
         delivery: WebhookDelivery = await self._post_action_and_parse_reply(webhook_id, action)
         return delivery
 
     async def _post_action_and_parse_reply(self, webhook_id: str, action_path: str) -> Any:
-        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action_path}"
+        path = f"{_WEBHOOKS}/{quote_path_segment(webhook_id)}/{action_path}"
         return parse_json_reply(await self._transport.request("POST", path, appends=True))
 
 

@@ -13,6 +13,7 @@ from oi.requests import (
     build_if_match_header,
     build_signature_property,
     parse_json_reply,
+    quote_path_segment,
     require_media_type,
     require_no_content,
 )
@@ -129,7 +130,7 @@ class AsyncQueries:
         Raises:
             PreconditionFailedError: the definition no longer has the ETag `etag`.
         """
-        route = f"{_ROUTE}/{quote(lookup, safe='')}"
+        route = f"{_ROUTE}/{quote_path_segment(lookup)}"
         response = await self._transport.request("PUT", route, json=definition, headers=build_if_match_header(etag))
         reply: QueryDefinition = parse_json_reply(response)
         return reply
@@ -192,7 +193,7 @@ class AsyncQueries:
     async def _send_decision(
         self, lookup: str, decision: Literal["approve", "reject"], body: Mapping[str, Any], etag: str | None
     ) -> "QueryDefinition":
-        route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
+        route = f"{_ROUTE}/{quote_path_segment(lookup)}/{decision}"
         response = await self._transport.request(
             "POST", route, json=body or None, headers=build_if_match_header(etag), appends=True
         )
@@ -201,7 +202,7 @@ class AsyncQueries:
 
     async def delete(self, lookup: str, *, etag: str | None = None) -> None:
         """Delete a warm query. With an ETag, delete it only if its definition still has this ETag."""
-        route = f"{_ROUTE}/{quote(lookup, safe='')}"
+        route = f"{_ROUTE}/{quote_path_segment(lookup)}"
         require_no_content(await self._transport.request("DELETE", route, headers=build_if_match_header(etag)))
 
     async def run_kql(

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from oi._sync.transport import Transport
 from oi.partition_keys import PartitionKey, build_partition_query_parameters
-from oi.requests import build_if_match_header, parse_json_reply, require_no_content
+from oi.requests import build_if_match_header, parse_json_reply, quote_path_segment, require_no_content
 
 
 class Documents:
-    """Reads and changes the JSON documents of one table (Cosmos DB container)."""
+    """Reads and changes the JSON documents of one table (Cosmos DB container).
+
+    Raises:
+        NotFoundError: a name is empty, ``.`` or ``..``; each method raises this for such an id, too.
+    """
 
     def __init__(self, transport: Transport, store: str, database: str, table: str) -> None:
         self._transport = transport
-        names = [quote(each, safe="") for each in (store, database, table)]
+        names = [quote_path_segment(each) for each in (store, database, table)]
         self._route = "/oi-api/data-stores/{}/databases/{}/tables/{}".format(*names)
 
     def list(self, *, partition_key: PartitionKey | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -104,4 +107,4 @@ class Documents:
         require_no_content(response)
 
     def _build_document_path(self, document_id: str) -> str:
-        return f"{self._route}/{quote(document_id, safe='')}"
+        return f"{self._route}/{quote_path_segment(document_id)}"

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
 from oi.drafts import create_draft_file
 from oi.errors import ApiError, ForbiddenError, ServerError, UnreachableError
 from oi.instants import format_instant
-from oi.requests import has_invalid_certificate, parse_json_reply, require_no_content
+from oi.requests import has_invalid_certificate, parse_json_reply, quote_path_segment, require_no_content
 
 if TYPE_CHECKING:
     from oi.models import Download as DownloadJob
@@ -48,7 +48,7 @@ class Downloads:
             end: end of the time range, exclusive.
             format: format of the files: ``csv``, ``jsonl`` or ``parquet``.
         """
-        return self._start_download(f"data-connections/{quote(lookup, safe='')}", start, end, format)
+        return self._start_download(f"data-connections/{quote_path_segment(lookup)}", start, end, format)
 
     def surface(
         self,
@@ -59,7 +59,7 @@ class Downloads:
         format: str = "csv",  # noqa: A002  as the service
     ) -> "Download":
         """Start a download of the telemetry of a surface (group of connections); arguments as :meth:`connection`."""
-        return self._start_download(f"surfaces/{quote(lookup, safe='')}", start, end, format)
+        return self._start_download(f"surfaces/{quote_path_segment(lookup)}", start, end, format)
 
     def _start_download(
         self, source_path: str, start: datetime | str, end: datetime | str, file_format: str

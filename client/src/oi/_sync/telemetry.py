@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 from oi._sync.transport import Transport
 from oi.batches import MAX_BYTES, MESSAGE_ID_POINTER, add_message_id, encode_ndjson_line, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, Refusal, interpret_refusal
-from oi.requests import require_messages_accepted
+from oi.requests import quote_path_segment, require_messages_accepted
 from oi.spool_file import RefusedMessage, SpooledLine, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -70,7 +69,7 @@ class Telemetry:
             ApiError: the service rejects the batch or cannot be reached, or the reply does not confirm all messages.
         """
         batch = list(lines)
-        path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
+        path = f"/oi-api/telemetry/{quote_path_segment(lookup)}"
         # The service stores a messageId once, so the request is safe to repeat without remembering its reply.
         reply = self._transport.request("POST", path, content=b"".join(batch), headers=_NDJSON, appends=True)
         require_messages_accepted(reply, len(batch))

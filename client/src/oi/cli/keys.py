@@ -1,7 +1,6 @@
 """Commands for API keys."""
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -53,7 +52,9 @@ def create_key(as_json: bool, **members: Any) -> None:
 @add_json_option
 def revoke_key(key_id: str, as_json: bool) -> None:
     """Revoke an API key; its tokens become invalid within 15 seconds."""
+    from oi.requests import quote_path_segment  # noqa: PLC0415  loads httpx
+
     with open_workspace() as workspace:
-        workspace.request("DELETE", f"{_ROUTE}/{quote(key_id, safe='')}")
+        workspace.request("DELETE", f"{_ROUTE}/{quote_path_segment(key_id)}")
     if not as_json:
         click.echo(f"key {key_id} is revoked")

@@ -46,9 +46,9 @@ def test_the_table_ignores_a_message_that_is_older_than_the_shown_one() -> None:
 
 
 def test_the_chart_draws_the_last_values_of_each_device() -> None:
-    """The chart draws the last 60 numbers of each device and ignores values that are not numbers."""
+    """The chart draws the last 60 numbers of each device and ignores values that are not numbers or are too large."""
     chart = LiveChart("x")
-    for value in (0, "text", None, True, 7, 3.5):
+    for value in (0, "text", None, True, 7, 10**400, 3.5):
         chart.add(build_message("a", x=value))
     chart.add(build_message("silent", y=1))
     assert render_lines(chart) == [

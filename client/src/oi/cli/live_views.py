@@ -44,7 +44,7 @@ class LiveChart:
     """Chart of one field of the payload: for each device, a row of block characters for the last values.
 
     Args:
-        field: name of the field; values that are not numbers are left out.
+        field: name of the field; values that are not numbers, or outside the range of a double, are left out.
     """
 
     def __init__(self, field: str) -> None:
@@ -57,8 +57,12 @@ class LiveChart:
         self._fields |= message["Payload"].keys()
         value = message["Payload"].get(self._field)
         if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:
+                return
             values = self._values.setdefault(_get_connection_and_device(message), [])
-            insort(values, (message["Timestamp"], value), key=itemgetter(0))
+            insort(values, (message["Timestamp"], number), key=itemgetter(0))
             del values[:-_POINTS]
 
     def build(self) -> "Table":

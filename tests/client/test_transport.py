@@ -124,6 +124,17 @@ def test_a_maximum_of_one_attempt_reports_the_first_failure(recorded_pauses: lis
     assert recorded_pauses == []
 
 
+def test_parameters_that_are_too_long_for_a_url_are_an_invalid_request(recorded_pauses: list[float]) -> None:
+    """Parameters that are too long for a URL raise an error of the client, which does not repeat the request."""
+    with (
+        open_transport(FakeService(), token="jwt") as transport,
+        pytest.raises(InvalidRequestError, match="URL component 'query' too long") as raised,
+    ):
+        transport.request("GET", "/a", params={"p": "x" * 70_000})
+    assert raised.value.is_outcome_unknown is False
+    assert recorded_pauses == []
+
+
 def test_the_client_uses_one_token_for_many_requests(recorded_pauses: list[float]) -> None:
     """The client requests a token once, and requests a new token when it nearly expires or is rejected."""
     fake_service = FakeService(

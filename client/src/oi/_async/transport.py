@@ -10,7 +10,7 @@ import httpx
 from oi._async.waiting import Lock, sleep
 from oi.addresses import can_use_proxy, check_address_has_no_user_name
 from oi.credentials import RenewableToken, Token, check_credential_characters, parse_token_reply
-from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
+from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, InvalidRequestError, SignInError, UnreachableError
 from oi.requests import (
     MAX_ATTEMPTS,
     SLOW_REPLY_SECONDS,
@@ -233,6 +233,7 @@ class AsyncTransport:
         """Send a request until it succeeds or must not be repeated.
 
         Raises:
+            InvalidRequestError: the URL is too long for the HTTP library, or contains control characters.
             ApiError: error of the last attempt. Its `is_outcome_unknown` is True if the request can change something
                 and one of the attempts may have done so.
         """
@@ -242,6 +243,9 @@ class AsyncTransport:
             attempt += 1
             try:
                 response = await self.client.request(method, path, **options)
+            except httpx.InvalidURL as invalid:
+                detail = f"The request was not sent, because its URL is invalid: {invalid}."
+                raise InvalidRequestError(0, "", detail) from None
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
                 error.__cause__ = cause

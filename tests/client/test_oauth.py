@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
-from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError, Workspace
+from oi import ApiError, NotFoundError, ServerError, SignInError, TooManyRequestsError, UnreachableError, Workspace
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in_with_browser
 from oi.cli.main import execute
@@ -44,6 +44,7 @@ class FakeServer:
         self.revoked: list[str] = []
         self.revocation_reply = httpx.Response(200)
         self.status = 200
+        self.authorization_error: httpx.Response | None = None
 
     def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request of the client."""
@@ -53,7 +54,7 @@ class FakeServer:
             endpoints = {f"{name}_endpoint": f"{URL}/{name}" for name in ("authorization", "token", "revocation")}
             return httpx.Response(200, json={"issuer": self.issuer, **endpoints})
         if path == "/authorization":
-            return httpx.Response(302 if request.url.params["client_id"] == "oi" else 400)
+            return self.authorization_error or httpx.Response(302 if request.url.params["client_id"] == "oi" else 400)
         if path == "/revocation":
             self.revoked.append(form["token"])
             return self.revocation_reply
@@ -155,6 +156,13 @@ def test_the_error_about_an_unknown_oauth_client_is_explained(server: FakeServer
     assert server.issuer == URL
     with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
         sign_in_with_browser(URL, "other", [])
+
+
+def test_another_error_of_the_sign_in_page_is_no_unknown_client(server: FakeServer) -> None:
+    """If the sign-in page is refused by the rate limit, the error is about the limit and not about the OAuth client."""
+    server.authorization_error = httpx.Response(429, json={"code": "RATE_LIMITED", "detail": "Wait."})
+    with pytest.raises(TooManyRequestsError, match="Wait"):
+        sign_in_with_browser(URL, "oi", [])
 
 
 def test_the_lines_that_add_an_unknown_client_are_printed(

@@ -6,6 +6,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
@@ -155,11 +156,14 @@ def check_oauth_client_exists(client: httpx.Client, server: AuthorizationServer,
 
     Raises:
         NotFoundError: the workspace document declares no OAuth client with this id and redirect URI.
+        ApiError: the service rejects the request for another reason, or cannot be reached.
     """
     response = _send_unchecked_request(client, "GET", request.build_url(server))
-    if response.is_client_error:
+    if response.status_code == HTTPStatus.BAD_REQUEST:
         detail = f"The workspace has no OAuth client {request.client_id!r} that returns to {request.redirect_uri}."
         raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
+    if response.is_client_error and (error := find_error(response)):
+        raise error
 
 
 def redeem_authorization_code(

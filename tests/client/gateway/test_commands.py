@@ -109,7 +109,7 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ({"deviceId": 7}, "The deviceId must be a string of 1 to 256 characters."),
+        ({"deviceId": 7}, "The deviceId must be a string of 1 to 256 characters. Set `deviceIdPointer: /deviceId` in"),
         ({"deviceId": None}, "The deviceId must be a string"),
         ({"messageId": ""}, "The messageId must be a string"),
         ({"messageId": "x" * 257}, "The messageId must be a string"),

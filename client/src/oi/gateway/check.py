@@ -159,7 +159,10 @@ def _check_default_metadata(message: Mapping[str, Any]) -> None:
     """
     for name in ("messageId", "deviceId"):
         if name in message and not _is_valid_id(message[name]):
-            raise RejectedError("metadata", f"The {name} must be a string of 1 to {MAX_ID_CHARACTERS} characters.")
+            detail = f"The {name} must be a string of 1 to {MAX_ID_CHARACTERS} characters."
+            if type(message[name]) is int:
+                detail += f" Set `{name}Pointer: /{name}` in the route to send integers as strings."
+            raise RejectedError("metadata", detail)
     timestamp = message["timestamp"]
     try:
         parse_rfc3339_time(timestamp if isinstance(timestamp, str) else "")

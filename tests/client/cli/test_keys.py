@@ -53,3 +53,9 @@ def test_an_unknown_outcome_has_the_exit_code_of_an_unreachable_service(
     open_workspace_with(monkeypatch, *(httpx.Response(503, json=error) for _ in range(5)))
     assert execute(["keys", "create", "report"]) == 3
     assert "the change may have been made" in capsys.readouterr().err
+
+
+def test_a_key_with_the_name_of_a_folder_is_not_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is sent for the key id `..`, because HTTP removes such a segment from the path."""
+    requests = open_workspace_with(monkeypatch)
+    assert (execute(["keys", "revoke", ".."]), requests) == (1, [])

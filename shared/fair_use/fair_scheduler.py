@@ -1,6 +1,7 @@
 """Fair scheduling of work with limited concurrency: principals (users and services) take turns."""
 
 import asyncio
+import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,12 +18,12 @@ class FairScheduler:
     Args:
         slots: number of tasks that run concurrently.
         slots_per_principal: maximum number of running and waiting tasks of one principal. :meth:`occupy_slot` does not
-            check it; the caller must limit the tasks, for example with :meth:`has_room`.
+            check it; the caller must limit the tasks, for example with :meth:`has_room`. Default: no limit.
         leaves_slots_free: True for long tasks: a principal gets a slot only if more slots are free than the principal
             occupies. Of 8 slots, the first principal therefore gets at most 4, and the second then at most 2.
     """
 
-    def __init__(self, slots: int, slots_per_principal: int, *, leaves_slots_free: bool = False) -> None:
+    def __init__(self, slots: int, slots_per_principal: float = math.inf, *, leaves_slots_free: bool = False) -> None:
         self._free_slots = slots
         self._per_principal = slots_per_principal
         self._leaves_slots_free = leaves_slots_free

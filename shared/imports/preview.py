@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from shared.auth.principals import acting_member
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import Job, build_job_ended_error
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.imports.csv_reader import HEAD_BYTES
 from shared.imports.row_mapping import FileRejectedError, RowMapper
 from shared.imports.service import get_import_request
@@ -25,6 +27,8 @@ MAX_MESSAGES: Final = 100
 MAX_ROWS: Final = 500
 """Number of rows that a preview reads; more than ``MAX_MESSAGES``, to find messages after invalid rows."""
 MAX_PROBLEMS: Final = 100
+_CONCURRENT: Final = 2
+"""Number of previews that an instance creates at once; one principal gets half of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,11 @@ class ImportPreview:
         self._blobs = blobs
         self._runtime = runtime
         # Reading waits for work in other threads, so it must not occupy the threads of that work.
-        self._pool: Executor = runtime.open_pool(2, "import previews")
+        self._pool: Executor = runtime.open_pool(_CONCURRENT, "import previews")
+        self._turns = FairScheduler(_CONCURRENT, leaves_slots_free=True)
 
     async def create_preview(self, job: Job, mapping: ImportMapping | None) -> Preview:
-        """Return the preview of an import; nothing is stored.
+        """Return the preview of an import; nothing is stored. Principals take turns, and each has one preview at once.
 
         Args:
             job: job of the import.
@@ -88,7 +93,8 @@ class ImportPreview:
         mapper = build_row_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()
         source = UploadedSource(self._blobs, blob, loop)
-        return await run_in_pool(self._pool, _read_preview, request, source, mapper)
+        async with self._turns.occupy_slot(acting_member.get()):
+            return await run_in_pool(self._pool, _read_preview, request, source, mapper)
 
 
 def build_row_mapper(

@@ -1,5 +1,6 @@
 """Tests of previews of uploaded files."""
 
+import asyncio
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -9,18 +10,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from shared.auth.principals import use_acting_member
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.catalog.snapshot import Catalog
 from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
+from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_json
+from tests.busy_executor import BusyExecutor
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter, build_connection
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
+CATALOG = build_catalog(build_connection("pump"))
 GOOD, BAD = "2026-01-05T08:00:00Z,1", "yesterday,2"
+
+
+def open_blobs(folder: Path) -> FolderBlobStore:
+    """Return the store of the uploaded files."""
+    return FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
 
 
 async def build_preview(
@@ -31,9 +42,10 @@ async def build_preview(
     mapping: ImportMapping | None = None,
     form: ImportFormat = ImportFormat.CSV,
     content: bytes | None = None,
+    previews: ImportPreview | None = None,
 ) -> dict[str, Any]:
     """Return the preview of a file with the given header and rows, or with the given content."""
-    blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
+    blobs = open_blobs(folder)
     uploaded = "\n".join((header, *rows)).encode() if content is None else content
     await blobs.create_if_missing(build_upload_blob_name("a1"), uploaded)
     request = ImportRequest(
@@ -50,11 +62,8 @@ async def build_preview(
         expires_at=AT,
         import_request=request,
     )
-    return (
-        await ImportPreview(build_catalog_getter(build_catalog(build_connection("pump"))), blobs).create_preview(
-            job, mapping
-        )
-    ).to_json()
+    previews = previews or ImportPreview(build_catalog_getter(CATALOG), blobs)
+    return (await previews.create_preview(job, mapping)).to_json()
 
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
@@ -167,3 +176,28 @@ async def test_long_integers_in_a_preview_equal_the_stored_ones(tmp_path: Path, 
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await build_preview(tmp_path, header=text, form=ImportFormat.NDJSON)
     assert f'"n":{digits}}}'.encode() in serialise_json(shown)
+
+
+async def test_previews_of_one_principal_leave_a_thread_for_others(tmp_path: Path) -> None:
+    """While a principal has several slow previews, only one of them runs, and the preview of another one starts."""
+    threads, begun = BusyExecutor(), asyncio.Queue[None]()
+
+    async def load_catalog() -> Catalog:
+        begun.put_nowait(None)
+        return CATALOG
+
+    previews = ImportPreview(load_catalog, open_blobs(tmp_path), runtime=Runtime(open_pool=lambda *_: threads))
+
+    async def start_preview(member: str) -> asyncio.Task[Any]:
+        with use_acting_member(member):
+            task = asyncio.create_task(build_preview(tmp_path, GOOD, previews=previews))
+        await begun.get()
+        return task
+
+    tasks = [await start_preview("ann") for _ in range(3)]
+    assert len(threads.jobs) == 1
+    tasks.append(await start_preview("bob"))
+    assert len(threads.jobs) == 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

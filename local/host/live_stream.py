@@ -27,10 +27,10 @@ from local.host.triggers import TABLE_GROUP
 from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import read_or_create_request_id
 from local.http_server.request_head import check_host_header
-from shared.auth.principals import use_acting_member
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
+from shared.fair_use.acting_member import use_acting_member
 from shared.http import versions
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History

@@ -1,8 +1,5 @@
 """Authenticated callers (principals) and checks of their rights."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -131,23 +128,6 @@ class Principal:
 
 ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", None)
 """Caller of a public operation."""
-
-acting_member: ContextVar[str] = ContextVar("acting_member", default="")
-"""Id of the team member whose request or replay is processed; empty for other work and for public operations."""
-
-
-@contextmanager
-def use_acting_member(member_id: str) -> Iterator[None]:
-    """Context manager: set a team member as the acting member for the block; query limits apply to the acting member.
-
-    Args:
-        member_id: id of the member; empty for work that no member has requested.
-    """
-    token = acting_member.set(member_id)
-    try:
-        yield
-    finally:
-        acting_member.reset(token)
 
 
 def build_revoked_credential_error() -> WorkspaceError:

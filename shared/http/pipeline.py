@@ -9,8 +9,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error, use_acting_member
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.acting_member import use_acting_member
 from shared.http import size_limits
 from shared.http.cors import Cors
 from shared.http.deprecations import add_deprecation_headers

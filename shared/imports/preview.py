@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.auth.principals import acting_member
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import Job, build_job_ended_error
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.acting_member import acting_member
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.imports.csv_reader import HEAD_BYTES
 from shared.imports.row_mapping import FileRejectedError, RowMapper

@@ -15,8 +15,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
-from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.acting_member import use_acting_member
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, HistoryPage, ImpulseKey

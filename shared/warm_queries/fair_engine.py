@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.auth.principals import acting_member
+from shared.fair_use.acting_member import acting_member
 from shared.fair_use.principal_slots import PrincipalSlots
 from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.warm_queries.instrumented_engine import ClosableEngine

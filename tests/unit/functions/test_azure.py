@@ -15,8 +15,8 @@ from emulators.web_pubsub.settings import HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from functions.http_blueprint import get_pipeline
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
-from shared.auth.principals import acting_member
 from shared.errors import WorkspaceError
+from shared.fair_use.acting_member import acting_member
 from shared.http.messages import Request
 from shared.live_stream.history import History
 from shared.live_stream.replay import CatchUp

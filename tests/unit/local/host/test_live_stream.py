@@ -11,8 +11,8 @@ from emulators.web_pubsub.payloads import DataType, Payload
 from local.host.hub_access import HubAccess
 from local.host.live_stream import HubProgress, ReplayPrelude, _ClientStream, load_or_create_access_key
 from local.host.shutdown import ShutdownSignal
-from shared.auth.principals import acting_member
 from shared.backends.embedded.hub import HubReader, HubWriter
+from shared.fair_use.acting_member import acting_member
 from shared.live_stream.replay import (
     CONCURRENT_REPLAYS,
     MAX_REPLAYS_PER_PRINCIPAL,

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared.auth.principals import use_acting_member
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.catalog.snapshot import Catalog
@@ -18,6 +17,7 @@ from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
+from shared.fair_use.acting_member import use_acting_member
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_json

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.auth.principals import acting_member
 from shared.catalog.models import Policies, TelemetryPolicy
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.acting_member import acting_member
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, HistoryPage, StoredImpulse
 from shared.live_stream.replay import (

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from shared.auth.principals import use_acting_member
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.acting_member import use_acting_member
 from shared.warm_queries.fair_engine import RESPONSE_SECONDS, FairEngine
 from shared.warm_queries.ports import EngineQuery, EngineResult
 

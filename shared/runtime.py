@@ -18,6 +18,8 @@ from typing import Final
 from uuid import UUID
 
 from shared import timestamps
+from shared.fair_use.acting_member import acting_member
+from shared.fair_use.fair_scheduler import FairScheduler
 
 LARGE: Final = 16_384
 """Minimum size, in characters or bytes, of a text whose processing runs in a worker thread.
@@ -29,7 +31,10 @@ _THREADS: Final = min(32, (os.process_cpu_count() or 1) + 4)
 """Number of worker threads for short blocking work, as in the default executor of an event loop."""
 
 _LARGE_TEXT_THREADS: Final = 2
-"""Number of worker threads for large texts; it is small, because each busy thread delays the event loop."""
+"""Number of worker threads for large texts; it is small, because each busy thread delays the event loop.
+
+One principal gets half of them, so that the large texts of one never delay those of another for long.
+"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,6 +94,8 @@ class Runtime:
     ) -> T:
         """Call a function that processes a text, in a worker thread if the text is large; return its result.
 
+        Work for the acting member takes turns with that for other members and with work that no member has requested.
+
         Args:
             text_size: size of the text, in characters or bytes.
             function: function to call; it must not use objects of the event loop.
@@ -97,7 +104,8 @@ class Runtime:
         """
         if text_size < LARGE:
             return function(*args, **kwargs)
-        return await _run_in_executor(self._large_text_pool, partial(function, *args, **kwargs))
+        async with self._large_text_turns.occupy_slot(acting_member.get()):
+            return await _run_in_executor(self._large_text_pool, partial(function, *args, **kwargs))
 
     @asynccontextmanager
     async def open_scratch_folder(self, parent: Path | None, prefix: str) -> AsyncIterator[Path]:
@@ -135,6 +143,10 @@ class Runtime:
     @cached_property
     def _large_text_pool(self) -> Executor:
         return self.open_pool(_LARGE_TEXT_THREADS, "large texts")
+
+    @cached_property
+    def _large_text_turns(self) -> FairScheduler:
+        return FairScheduler(_LARGE_TEXT_THREADS, leaves_slots_free=True)
 
 
 class _ScratchFolderCreation:

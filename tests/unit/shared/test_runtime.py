@@ -14,7 +14,9 @@ from uuid import UUID
 import pytest
 
 from shared import runtime as runtime_module
+from shared.fair_use.acting_member import use_acting_member
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
+from tests.busy_executor import BusyExecutor
 from tests.inline_executor import InlineExecutor
 
 
@@ -50,6 +52,26 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
     variable.set("caller")
     assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"
     assert await SYSTEM_RUNTIME.run_in_thread_if_large(LARGE, variable.get) == "caller"
+
+
+async def test_large_texts_of_one_member_leave_a_thread_for_others() -> None:
+    """While many large texts of a member wait, one of them is processed, and the text of another member starts."""
+    threads = BusyExecutor()
+    runtime = Runtime(open_pool=lambda *_: threads)
+
+    async def start(member: str) -> asyncio.Task[int]:
+        with use_acting_member(member):
+            task = asyncio.create_task(runtime.run_in_thread_if_large(LARGE, threading.get_ident))
+        await asyncio.sleep(0)
+        return task
+
+    tasks = [await start("ann") for _ in range(60)]
+    assert len(threads.jobs) == 1
+    tasks.append(await start("bob"))
+    assert len(threads.jobs) == 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_executors_can_run_inline() -> None:

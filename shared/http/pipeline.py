@@ -12,6 +12,7 @@ from typing import Protocol
 from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.acting_member import use_acting_member
+from shared.fair_use.fair_scheduler import FairScheduler
 from shared.http import size_limits
 from shared.http.cors import Cors
 from shared.http.deprecations import add_deprecation_headers
@@ -102,6 +103,7 @@ class RequestPipeline:
         self._cors = cors or Cors()
         self._load_shedder = load_shedder
         self._runtime = runtime
+        self._decoded_bodies = FairScheduler(size_limits.MAX_DECODED_BODIES, leaves_slots_free=True)
 
     async def serve(self, request: Request, known_principal: Principal | None = None) -> Reply:
         """Process a request; every error becomes a reply.
@@ -227,11 +229,20 @@ class RequestPipeline:
             caller.require_right(right)
         if operation.feature:
             await self._require_feature(operation.feature)
-        call = await build_call_from_request(operation, caller, match.path, request, self._runtime)
-        reply = await operation.handler(call)
+        async with self._wait_for_decoding_turn(operation, caller, request):
+            call = await build_call_from_request(operation, caller, match.path, request, self._runtime)
+            reply = await operation.handler(call)
         if call.unknown:
             add_unknown_names_header(reply, call.unknown)
         return reply
+
+    def _wait_for_decoding_turn(
+        self, operation: Operation, caller: Principal, request: Request
+    ) -> AbstractAsyncContextManager[None]:
+        """Return a context manager that waits until a request with an encoded body may occupy memory for its body."""
+        if not (request.body and operation.content_encodings and size_limits.read_content_encodings(request)):
+            return nullcontext()
+        return self._decoded_bodies.occupy_slot(caller.member_id)
 
     async def _authenticate_caller(
         self, operation: Operation, request: Request, known_principal: Principal | None

@@ -18,6 +18,13 @@ _SEPARATORS: Final = 4
 _PIECE_BYTES: Final[Mapping[str, int]] = {"gzip": 4_096, "zstd": 256}
 """Number of encoded bytes that are decoded at once; they decode to at most 8 MiB, so that memory stays bounded."""
 
+MAX_DECODED_BODIES: Final = 16
+"""Maximum number of decoded bodies that an instance holds in memory at once; one principal gets half of them.
+
+A decoded body has up to 16 MiB, and its encoded form can be a thousand times smaller. Limits on received bytes
+therefore do not limit the memory of decoded bodies.
+"""
+
 _MAX_MEMBERS: Final = 1_000
 """Maximum number of gzip members or zstd frames in a body; each costs time, even if it is empty."""
 

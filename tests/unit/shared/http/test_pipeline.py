@@ -1,6 +1,8 @@
 """Tests of the request pipeline."""
 
+import asyncio
 import dataclasses
+import gzip
 import json
 from typing import Annotated, Any
 
@@ -11,9 +13,9 @@ from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_u
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request, build_json_reply
-from shared.http.operations import Access, Call, Group
+from shared.http.operations import Access, Call, Group, RawBody
 from shared.http.pipeline import RequestPipeline
-from shared.http.size_limits import MAX_HEADER_BYTES, MAX_TARGET
+from shared.http.size_limits import MAX_DECODED_BODIES, MAX_HEADER_BYTES, MAX_TARGET
 from shared.http.unknown_names import UnknownNames
 from shared.http.versions import CURRENT
 
@@ -209,6 +211,35 @@ async def test_a_nested_request_has_no_size_limits() -> None:
     pipeline = RequestPipeline(GROUP.operations, authenticate, require_feature)
     assert (await pipeline.serve(request)).status == 414
     assert (await pipeline.serve(request, CALLER)).status == 200
+
+
+async def test_decoded_bodies_of_one_principal_leave_memory_for_others() -> None:
+    """A principal has a limited number of decoded bodies in memory; its further ones wait, those of others do not."""
+    group, started, may_end = Group("encoded"), asyncio.Queue[str](), asyncio.Event()
+
+    @group.endpoint("POST", "rows", right=AccessRight.CATALOG_READ, body=RawBody, content_encodings=("gzip",))
+    async def receive_rows(call: Call[Any, RawBody]) -> Reply:
+        started.put_nowait(f"{call.principal.member_id} {call.request.body.decode()}")
+        await may_end.wait()
+        return Reply(204)
+
+    pipeline = RequestPipeline(group.operations, authenticate, require_feature)
+
+    def send_rows(member: str, headers: dict[str, str], body: bytes) -> asyncio.Task[Reply]:
+        caller = dataclasses.replace(CALLER, member_id=member)
+        return asyncio.create_task(pipeline.serve(Request("POST", "/rows", "", headers, body), caller))
+
+    def send_encoded_rows(member: str) -> asyncio.Task[Reply]:
+        return send_rows(member, {"content-encoding": "gzip"}, gzip.compress(b"rows"))
+
+    tasks = [send_encoded_rows("ann") for _ in range(MAX_DECODED_BODIES + 1)]
+    assert [await started.get() for _ in range(MAX_DECODED_BODIES // 2)] == ["ann rows"] * (MAX_DECODED_BODIES // 2)
+    tasks.append(send_encoded_rows("bob"))
+    assert await started.get() == "bob rows"
+    tasks.append(send_rows("ann", {}, b"plain"))
+    assert await started.get() == "ann plain"
+    may_end.set()
+    assert {reply.status for reply in await asyncio.gather(*tasks)} == {204}
 
 
 async def test_a_400_reply_lists_every_failing_field() -> None:

@@ -199,7 +199,7 @@ class Host:
             self._start_trigger_task(durable.run())
         data_dir = self._options.data_dir
         files = SignedLinkHandler(
-            data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_import_waiting_for_upload
+            data_dir / "blobs", FileLinks(url, data_dir / "files-key"), _require_owner_of_waiting_import
         )
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(open_sign_in_codes(data_dir)) if self._has_console else None
@@ -392,12 +392,12 @@ def _install_direct_message_sender(live: LiveStreamGateway) -> None:
     services().live_stream.set_message_sender(live.direct_sender)
 
 
-async def _require_import_waiting_for_upload(upload_name: str) -> None:
-    """Check that the import of an uploaded file still waits for the file: the import has neither started nor ended."""
+async def _require_owner_of_waiting_import(upload_name: str) -> str:
+    """Return the owner of an import whose file can still be uploaded: the import has neither started nor ended."""
     from shared.imports.uploads import require_waiting_import  # noqa: PLC0415  other apps need no imports
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
-    await require_waiting_import(services().downloads.jobs, upload_name)
+    return (await require_waiting_import(services().downloads.jobs, upload_name)).owner
 
 
 async def _release_stream_reservations() -> None:

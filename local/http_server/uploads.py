@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -23,6 +24,8 @@ from shared.backends.embedded.blobs import DRAFTS, build_blob_path, build_block_
 from shared.backends.embedded.file_links import FileLink
 from shared.cold_data.scratch import count_free_bytes
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
+from shared.fair_use.fair_scheduler import FairScheduler
+from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 from shared.timestamps import now
 
 MAX_BYTES: Final = 5 * 1024**3
@@ -33,6 +36,8 @@ _MAX_ID_BYTES: Final = 64
 _WRITE_BYTES: Final = 1024 * 1024
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _ABANDONED_SECONDS: Final = 48 * 3600
+_THREADS: Final = 6
+"""Number of worker threads for the files of uploads; the uploads of one principal get half of them."""
 _LIST = re.compile(
     r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
     r"((?:\s*+<(\w++)>[A-Za-z0-9+/=]++</\2>)*+)\s*+</BlockList>\s*+"
@@ -41,8 +46,11 @@ _ENTRY = re.compile(r"<(\w++)>([A-Za-z0-9+/=]++)</")
 
 type Message = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
-type UploadCheck = Callable[[str], Awaitable[None]]
-"""Function that raises an error if the blob with this name cannot be uploaded any more."""
+type UploadCheck = Callable[[str], Awaitable[str]]
+"""Function that returns the principal who may upload the blob with this name.
+
+It raises an error if the blob cannot be uploaded any more.
+"""
 type UploadReply = tuple[int, bytes]
 """HTTP status and XML document of a reply to an upload request."""
 
@@ -63,12 +71,16 @@ class UploadHandler:
 
     Args:
         folder: folder with one subfolder for each container of files.
-        check_upload: checks that a blob can still be uploaded.
+        check_upload: checks that a blob can still be uploaded, and returns the principal who may do it.
+        runtime: opens the pool of worker threads.
     """
 
-    def __init__(self, folder: Path, check_upload: UploadCheck) -> None:
+    def __init__(self, folder: Path, check_upload: UploadCheck, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._folder = folder
         self._check_upload = check_upload
+        # HTTP clients look up host names in the event loop's default executor, so uploads must not occupy its threads.
+        self._pool = runtime.open_pool(_THREADS, "uploads")
+        self._turns = FairScheduler(_THREADS, leaves_slots_free=True)
         self._join_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def serve(self, method: str, linked: FileLink, query: Mapping[str, str], receive: Receive) -> UploadReply:
@@ -86,12 +98,12 @@ class UploadHandler:
                 ``check_upload``, which is called before and after the body is received.
             UploadInterruptedError: the client disconnected.
         """
+        threads = _PrincipalThreads(self._pool, self._turns, await self._check_upload(linked.name))
         try:
             lock = self._join_locks.setdefault((linked.container, linked.name), asyncio.Lock())
-            upload = _Upload(self._folder / linked.container, linked.name, self._check_upload, lock)
+            upload = _Upload(self._folder / linked.container, linked.name, self._check_upload, lock, threads)
         except ValueError:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
-        await self._check_upload(linked.name)
         try:
             return await _serve_upload(upload, method, query, receive)
         except FileNotFoundError:
@@ -104,6 +116,26 @@ class UploadHandler:
             raise
 
 
+class _PrincipalThreads:
+    """Worker threads in which the uploads of one principal take turns with those of other principals.
+
+    Args:
+        pool: worker threads for the files of uploads.
+        turns: scheduler of the principals' turns.
+        principal_id: member id of the principal.
+    """
+
+    def __init__(self, pool: Executor, turns: FairScheduler, principal_id: str) -> None:
+        self._pool = pool
+        self._turns = turns
+        self._principal_id = principal_id
+
+    async def run[**P, T](self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Wait for a turn of the principal, call a blocking function in a worker thread, and return its result."""
+        async with self._turns.occupy_slot(self._principal_id):
+            return await run_in_pool(self._pool, function, *args, **kwargs)
+
+
 class _Upload:
     """Upload of one blob.
 
@@ -112,12 +144,20 @@ class _Upload:
         name: name of the blob.
         check_upload: checks that the blob can still be uploaded.
         join_lock: lock of this blob, so that requests that replace it or join its blocks wait for each other.
+        threads: worker threads for the files.
 
     Raises:
         ValueError: the name is not valid for a blob.
     """
 
-    def __init__(self, folder: Path, name: str, check_upload: UploadCheck, join_lock: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        check_upload: UploadCheck,
+        join_lock: asyncio.Lock,
+        threads: _PrincipalThreads,
+    ) -> None:
         self._folder = folder
         self._name = name
         self._check_upload = check_upload
@@ -125,35 +165,37 @@ class _Upload:
         self._blocks = build_block_folder(folder, name)
         self._committed_list = self._blocks / "committed"
         self._join_lock = join_lock
+        self._threads = threads
 
     async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob; replace an earlier blob with the same name."""
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES)
             async with self._join_lock:
-                await asyncio.to_thread(self._replace_blob_and_delete_blocks, draft)
+                await self._threads.run(self._replace_blob_and_delete_blocks, draft)
 
     async def put_block(self, block_name: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob) with this file name; replace an earlier such block."""
-        others = await asyncio.to_thread(self._sum_bytes_of_other_blocks, block_name)
+        others = await self._threads.run(self._sum_bytes_of_other_blocks, block_name)
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
-            await asyncio.to_thread(self._move_draft_to_block, draft, block_name)
+            await self._threads.run(self._move_draft_to_block, draft, block_name)
 
-    async def join_blocks(self, block_names: Sequence[str]) -> None:
-        """Join the blocks with these file names, in this order, to the blob, and delete all blocks.
+    async def join_listed_blocks(self, receive: Receive) -> None:
+        """Join the blocks that the request body lists, in this order, to the blob, and delete all blocks.
 
         Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
         """
+        block_names = _parse_block_names(await _receive_block_list(receive))
         async with self._join_lock:
-            if await asyncio.to_thread(self._is_blob_joined_from, block_names):
+            if await self._threads.run(self._is_blob_joined_from, block_names):
                 # An interrupted request possibly left some of them.
-                await asyncio.to_thread(self._delete_blocks)
+                await self._threads.run(self._delete_blocks)
                 return
             async with self._create_draft() as draft:
-                joined = await asyncio.to_thread(self._write_joined_blocks, block_names, draft)
+                joined = await self._threads.run(self._write_joined_blocks, block_names, draft)
                 await self._check_upload(self._name)
-                await asyncio.to_thread(self._replace_blob_by_joined_blocks, draft, joined)
+                await self._threads.run(self._replace_blob_by_joined_blocks, draft, joined)
 
     def _is_blob_joined_from(self, block_names: Sequence[str]) -> bool:
         """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
@@ -180,8 +222,11 @@ class _Upload:
             _flush_file(target)
         return joined
 
-    def format_block_list_as_xml(self) -> bytes:
+    async def format_block_list_as_xml(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
+        return await self._threads.run(self._format_stored_blocks)
+
+    def _format_stored_blocks(self) -> bytes:
         if not self._blocks.exists() and not self._path.exists():
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "No block of the file was uploaded.")
         committed = _format_blocks_as_xml(self._read_committed_blocks())
@@ -217,20 +262,38 @@ class _Upload:
     async def _receive_body_into_draft(self, receive: Receive, draft: Path, max_bytes: int) -> None:
         """Write a request body to a temporary file."""
         with draft.open("r+b") as file:
-            await _write_body_to_file(receive, file, self._folder, max_bytes)
+            await self._write_body_to_file(receive, file, max_bytes)
         # The import may have ended during the upload; its files are deleted when it ends, not later.
         await self._check_upload(self._name)
+
+    async def _write_body_to_file(self, receive: Receive, file: IO[bytes], max_bytes: int) -> None:
+        """Write a request body to a file in worker threads; collect small parts of the body into one write."""
+        size, waiting = 0, bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise UploadInterruptedError
+            waiting += message.get("body", b"")
+            more = message.get("more_body", False)
+            if size + len(waiting) > max_bytes:
+                raise _build_too_large_error(max_bytes)
+            if waiting and (len(waiting) >= _WRITE_BYTES or not more):
+                await self._threads.run(_write_data_if_disk_has_space, file, bytes(waiting), self._folder)
+                size += len(waiting)
+                waiting.clear()
+        await self._threads.run(_flush_file, file)
 
     @asynccontextmanager
     async def _create_draft(self) -> AsyncIterator[Path]:
         """Context manager: create a temporary file; delete it at the end of the block unless it was moved."""
         path = self._folder / DRAFTS / "upload"
-        draft = await asyncio.to_thread(durable_files.write_temporary_file, path, b"")
+        draft = await self._threads.run(durable_files.write_temporary_file, path, b"")
         try:
             yield draft
         finally:
             # The deletion of a large file would block the event loop.
-            await asyncio.to_thread(draft.unlink, missing_ok=True)
+            await self._threads.run(draft.unlink, missing_ok=True)
 
     def _replace_blob_and_delete_blocks(self, draft: Path) -> None:
         self._replace_blob_by_draft(draft)
@@ -285,10 +348,9 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
         case "PUT", "block":
             await upload.put_block(_block_name_from_id(query.get("blockid", "")), receive)
         case "PUT", "blocklist":
-            blocks = _parse_block_names(await _read_block_list_xml(receive))
-            await upload.join_blocks(blocks)
+            await upload.join_listed_blocks(receive)
         case "GET", "blocklist":
-            return 200, await asyncio.to_thread(upload.format_block_list_as_xml)
+            return 200, await upload.format_block_list_as_xml()
         case "PUT", other:
             raise build_invalid_field_error("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
         case _, part:
@@ -296,25 +358,6 @@ async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], 
             allow = ["GET", "PUT"] if part == "blocklist" else ["PUT"]
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=allow)
     return 201, b""
-
-
-async def _write_body_to_file(receive: Receive, file: IO[bytes], folder: Path, max_bytes: int) -> None:
-    """Write a request body to a file in worker threads; collect small parts of the body into one write."""
-    size, waiting = 0, bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise UploadInterruptedError
-        waiting += message.get("body", b"")
-        more = message.get("more_body", False)
-        if size + len(waiting) > max_bytes:
-            raise _build_too_large_error(max_bytes)
-        if waiting and (len(waiting) >= _WRITE_BYTES or not more):
-            await asyncio.to_thread(_write_data_if_disk_has_space, file, bytes(waiting), folder)
-            size += len(waiting)
-            waiting.clear()
-    await asyncio.to_thread(_flush_file, file)
 
 
 def _write_data_if_disk_has_space(file: IO[bytes], data: bytes, folder: Path) -> None:
@@ -336,7 +379,7 @@ def _flush_file(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-async def _read_block_list_xml(receive: Receive) -> str:
+async def _receive_block_list(receive: Receive) -> str:
     parts = bytearray()
     more = True
     while more:

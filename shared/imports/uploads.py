@@ -5,15 +5,15 @@ from typing import Final
 from shared.cold_data.ports import Blob, BlobStore
 from shared.downloads.expiry import build_upload_blob_name
 from shared.downloads.import_request import ImportRequest
-from shared.downloads.models import JobKind, build_job_ended_error, build_job_not_found_error
+from shared.downloads.models import Job, JobKind, build_job_ended_error, build_job_not_found_error
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 
 MAX_BYTES: Final = 5 * 1024**3
 
 
-async def require_waiting_import(jobs: JobStore, upload_blob_name: str) -> None:
-    """Check that the import of an uploaded file still waits for the file: the import has neither started nor ended.
+async def require_waiting_import(jobs: JobStore, upload_blob_name: str) -> Job:
+    """Return the import of an uploaded file if it still waits for the file: it has neither started nor ended.
 
     Args:
         jobs: store of background jobs.
@@ -31,6 +31,7 @@ async def require_waiting_import(jobs: JobStore, upload_blob_name: str) -> None:
     if job.import_request is not None and job.import_request.started_at is not None:
         detail = "The import has started, so its file cannot change; create a new import for another file."
         raise WorkspaceError(Kind.CONFLICT, "IMPORT_STARTED", detail)
+    return job
 
 
 async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:

@@ -14,8 +14,9 @@ from local.http_server.uploads import UploadCheck
 from shared.backends.embedded.file_links import FileLinks
 
 
-async def accept_upload(_: str) -> None:
-    """Accept all uploads."""
+async def accept_upload(name: str) -> str:
+    """Accept all uploads; the first part of a blob's name is the principal."""
+    return name.partition("/")[0]
 
 
 @asynccontextmanager

@@ -19,6 +19,8 @@ from shared.backends.embedded.blobs import FolderBlobStore, build_block_folder
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import UPLOAD_HEADERS
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import Runtime
+from tests.busy_executor import BusyExecutor
 from tests.unit.local.serving import accept_upload, serve_files
 
 
@@ -119,7 +121,7 @@ async def test_a_file_over_the_limit_is_rejected(
 async def test_uploads_are_refused_when_their_import_has_ended(tmp_path: Path) -> None:
     """A file, a block, a list of blocks, and a request for the list are refused, and nothing is stored."""
 
-    async def refuse_upload(name: str) -> None:
+    async def refuse_upload(name: str) -> str:
         raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", name)
 
     async with serve_files(tmp_path, refuse_upload) as links, httpx.AsyncClient() as client:
@@ -160,10 +162,8 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None
 
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with ThreadPoolExecutor() as threads:
-        asyncio.get_running_loop().set_default_executor(threads)
-        serving = uploads.UploadHandler(tmp_path, accept_upload).serve(
-            "PUT", linked, {"comp": "blocklist"}, send_block_list
-        )
+        handler = uploads.UploadHandler(tmp_path, accept_upload, runtime=Runtime(open_pool=lambda *_: threads))
+        serving = handler.serve("PUT", linked, {"comp": "blocklist"}, send_block_list)
         task = asyncio.create_task(serving)
         writer = await asyncio.to_thread(block.open, "wb")
         task.cancel()
@@ -172,15 +172,49 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None
     assert [path.name for path in (tmp_path / "downloads").rglob("*") if not path.is_dir()] == [block.name]
 
 
+@pytest.mark.parametrize(
+    ("method", "query"),
+    [
+        ("GET", {"comp": "blocklist"}),
+        ("PUT", {"comp": "block", "blockid": "MQ=="}),
+        ("PUT", {}),
+    ],
+)
+async def test_uploads_of_one_principal_leave_threads_for_others(
+    tmp_path: Path, method: str, query: dict[str, str]
+) -> None:
+    """While slow uploads of a principal occupy half of the threads, its other uploads wait, those of others do not."""
+    threads = BusyExecutor()
+    handler = uploads.UploadHandler(tmp_path, accept_upload, runtime=Runtime(open_pool=lambda *_: threads))
+
+    async def send_invalid_list() -> uploads.Message:
+        return {"type": "http.request", "body": b"<"}
+
+    async def start_upload(principal: str) -> asyncio.Task[object]:
+        linked = FileLink("downloads", f"{principal}/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+        task = asyncio.create_task(handler.serve(method, linked, query, send_invalid_list))
+        await asyncio.sleep(0)
+        return task
+
+    tasks = [await start_upload("ann") for _ in range(10)]
+    assert len(threads.jobs) == 3
+    tasks.append(await start_upload("bob"))
+    assert len(threads.jobs) == 4
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 @pytest.mark.parametrize("query", ["", "&comp=block&blockid=MQ==", "&comp=blocklist"])
 async def test_an_import_that_ends_during_an_upload_gets_no_file(tmp_path: Path, query: str) -> None:
     """If an import ends while its file is received or joined, neither a file nor a temporary file is stored."""
     checks: list[bool] = []
 
-    async def refuse_second_check(_: str) -> None:
+    async def refuse_second_check(_: str) -> str:
         checks.append(len(checks) % 2 == 0)
         if not checks[-1]:
             raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
+        return "ann"
 
     block = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload") / b"0".hex()
     block.parent.mkdir(parents=True)
@@ -198,12 +232,13 @@ async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_
     """If the end of an import deletes files that a request is using, the error says that the import has ended."""
     checks: list[str] = []
 
-    async def end_import(name: str) -> None:
+    async def end_import(name: str) -> str:
         checks.append(name)
         if len(checks) == 2:
             shutil.rmtree(tmp_path / "blobs" / "downloads")
         if len(checks) == 3:
             raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
+        return "ann"
 
     async with serve_files(tmp_path, end_import) as links, httpx.AsyncClient() as client:
         expires_at = datetime.now(UTC) + timedelta(minutes=5)

@@ -183,7 +183,7 @@ async def test_an_import_that_is_cancelled_during_its_start_does_not_start(
 async def test_a_started_import_accepts_no_other_file(imports: ImportService, environment: Environment) -> None:
     """An upload is refused as soon as the import of the file has started, and with another code after its end."""
     name, runner = build_upload_blob_name("a1"), FakeRunner()
-    await require_waiting_import(environment.jobs, name)
+    assert (await require_waiting_import(environment.jobs, name)).owner == ANN.member_id
     await imports.start(ANN, "a1", runner, None)
     with pytest.raises(WorkspaceError, match="has started") as raised:
         await require_waiting_import(environment.jobs, name)

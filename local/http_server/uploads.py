@@ -38,11 +38,9 @@ _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _ABANDONED_SECONDS: Final = 48 * 3600
 _THREADS: Final = 6
 """Number of worker threads for the files of uploads; the uploads of one principal get half of them."""
-_LIST = re.compile(
-    r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
-    r"((?:\s*+<(\w++)>[A-Za-z0-9+/=]++</\2>)*+)\s*+</BlockList>\s*+"
-)
-_ENTRY = re.compile(r"<(\w++)>([A-Za-z0-9+/=]++)</")
+_LIST_START = re.compile(r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>")
+_LIST_ENTRY = re.compile(r"\s*+<(\w++)>([A-Za-z0-9+/=]++)</\1>")
+_LIST_END = re.compile(r"\s*+</BlockList>\s*+")
 
 type Message = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
@@ -186,7 +184,7 @@ class _Upload:
 
         Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
         """
-        block_names = _parse_block_names(await _receive_block_list(receive))
+        block_names = await self._threads.run(_parse_block_names, await _receive_block_list(receive))
         async with self._join_lock:
             if await self._threads.run(self._is_blob_joined_from, block_names):
                 # An interrupted request possibly left some of them.
@@ -205,9 +203,7 @@ class _Upload:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
         missing = next((block for block in block_names if not (self._blocks / block).exists()), None)
         if missing is not None:
-            raise build_invalid_field_error(
-                "body", f"block {_block_id_from_name(missing)} was not uploaded", code="INVALID_BLOCK_LIST"
-            )
+            raise _build_invalid_list_error(f"block {_block_id_from_name(missing)} was not uploaded")
         joined = [_Block(block, (self._blocks / block).stat().st_size) for block in block_names]
         remaining = sum(block.size for block in joined)
         if remaining > MAX_BYTES:
@@ -379,7 +375,7 @@ def _flush_file(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-async def _receive_block_list(receive: Receive) -> str:
+async def _receive_block_list(receive: Receive) -> bytes:
     parts = bytearray()
     more = True
     while more:
@@ -390,24 +386,29 @@ async def _receive_block_list(receive: Receive) -> str:
         more = message.get("more_body", False)
         if len(parts) > MAX_LIST_BYTES:
             raise _build_too_large_error(MAX_LIST_BYTES)
-    return parts.decode("utf-8-sig", "replace")
+    return bytes(parts)
 
 
-def _parse_block_names(block_list_xml: str) -> list[str]:
+def _parse_block_names(block_list_xml: bytes) -> list[str]:
     """Parse the body of Put Block List; return the file names of the blocks in their order in the blob."""
-    found = _LIST.fullmatch(block_list_xml)
-    if found is None:
-        raise build_invalid_field_error(
-            "body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST"
-        )
-    entries = _ENTRY.findall(found[1])
-    if not 1 <= len(entries) <= MAX_BLOCKS:
-        raise build_invalid_field_error("body", f"must name 1 to {MAX_BLOCKS} blocks", code="INVALID_BLOCK_LIST")
-    if any(kind not in {"Latest", "Uncommitted"} for kind, _ in entries):
-        raise build_invalid_field_error(
-            "body", "must name blocks by elements <Latest> or <Uncommitted>", code="INVALID_BLOCK_LIST"
-        )
-    return [_block_name_from_id(block) for _, block in entries]
+    text = block_list_xml.decode("utf-8-sig", "replace")
+    start = _LIST_START.match(text)
+    if start is None:
+        raise _build_invalid_list_error("must be an XML document <BlockList> with elements <Latest>")
+    names, end = list[str](), start.end()
+    # One expression for the whole text would hold the interpreter lock, and so stop the event loop, for its whole time.
+    while entry := _LIST_ENTRY.match(text, end):
+        if len(names) == MAX_BLOCKS:
+            raise _build_invalid_list_error(f"must name 1 to {MAX_BLOCKS} blocks")
+        if entry[1] not in {"Latest", "Uncommitted"}:
+            raise _build_invalid_list_error("must name blocks by elements <Latest> or <Uncommitted>")
+        names.append(_block_name_from_id(entry[2]))
+        end = entry.end()
+    if _LIST_END.fullmatch(text, end) is None:
+        raise _build_invalid_list_error("must be an XML document <BlockList> with elements <Latest>")
+    if not names:
+        raise _build_invalid_list_error(f"must name 1 to {MAX_BLOCKS} blocks")
+    return names
 
 
 def _block_name_from_id(block_id: str) -> str:
@@ -441,6 +442,10 @@ def _remove_abandoned_blocks(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if blocks.stat().st_mtime < before:
                 shutil.rmtree(blocks, ignore_errors=True)
+
+
+def _build_invalid_list_error(message: str) -> WorkspaceError:
+    return build_invalid_field_error("body", message, code="INVALID_BLOCK_LIST")
 
 
 def _build_too_large_error(max_bytes: int) -> WorkspaceError:

@@ -176,6 +176,7 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None
     ("method", "query"),
     [
         ("GET", {"comp": "blocklist"}),
+        ("PUT", {"comp": "blocklist"}),
         ("PUT", {"comp": "block", "blockid": "MQ=="}),
         ("PUT", {}),
     ],
@@ -411,6 +412,8 @@ async def test_wrong_upload_links_and_requests_are_rejected(
         ("PUT", f"{url}&comp=block", b"x", 400, "INVALID_REQUEST"),
         ("PUT", listed, b"<BlockList><Latest>AAAA</Latest></BlockList>", 400, "INVALID_BLOCK_LIST"),
         ("PUT", listed, b"<BlockList></BlockList>", 400, "INVALID_BLOCK_LIST"),
+        ("PUT", listed, b"<BlockList><Latest>MA==</Latest>", 400, "INVALID_BLOCK_LIST"),
+        ("PUT", listed, b"<BlockList>%s</BlockList>" % (b"<Latest>MA==</Latest>" * 50_001), 400, "INVALID_BLOCK_LIST"),
         ("PUT", listed, b"<!DOCTYPE x [<!ENTITY a 'b'>]><BlockList/>", 400, "INVALID_BLOCK_LIST"),
         ("PUT", listed, b"<BlockList><Committed>AAAA</Committed></BlockList>", 400, "INVALID_BLOCK_LIST"),
     ):

@@ -216,6 +216,7 @@ class Authenticator:
             client_id=claims.client_id,
             sign_in=claims.sign_in,
             personal=claims.personal,
+            has_listed_rights=claims.has_listed_rights,
         )
 
     async def _verify_token_with_cache(self, token: str) -> Claims:
@@ -260,6 +261,7 @@ class Authenticator:
             expires_at=key.expires_at,
             binding=key.binding,
             personal=await self._is_created_by_owner_only(key),
+            has_listed_rights=key.rights is not None,
         )
 
     async def _is_created_by_owner_only(self, key: ApiKey) -> bool:

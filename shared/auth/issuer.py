@@ -101,6 +101,7 @@ class TokenIssuer:
             client_id=caller.client_id,
             sign_in=_build_sign_in(caller, token_id, issued_at) if has_sign_in else NO_SIGN_IN,
             personal=caller.personal,
+            has_listed_rights=caller.has_listed_rights or scopes is not None,
         )
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(

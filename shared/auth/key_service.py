@@ -73,8 +73,9 @@ class ApiKeys:
         None, the key gets these rights:
 
         - a key for another member: the rights that this member has now.
-        - a key for the caller: the rights of the caller's credential. If this credential has all rights of the caller,
-          and no other member created it, the key also gets the rights that the caller gets later.
+        - a key for the caller: the rights of the caller's credential. If this credential was created for all rights of
+          the caller, not for a list of rights, and no other member created it, the key also gets the rights that the
+          caller gets later.
 
         Calls with the same ``seed`` (:func:`shared.auth.api_keys.generate_api_key`) create one key and return the same
         secret. A key with a ``binding`` has only the right to write telemetry.
@@ -254,8 +255,9 @@ def _select_rights_or_none_for_all(
     if requested is None:
         if owner.id == caller.member_id:
             # The person who made the caller's key may know the new one as well, and must not get the rights that the
-            # owner gets later.
-            return None if caller.personal and caller.rights >= owner.access_rights else caller.rights
+            # owner gets later. Nor must a tool, whose credential has a list of rights that happens to be complete now.
+            gets_later_rights = caller.personal and not caller.has_listed_rights
+            return None if gets_later_rights and caller.rights >= owner.access_rights else caller.rights
         missing = sorted(owner.access_rights - caller.rights)
         if not missing:
             return owner.access_rights

@@ -51,6 +51,8 @@ class Principal:
             credential is not a token.
         personal: False if another person created the API key from which the credential descends; such a credential
             does not prove that its owner acts.
+        has_listed_rights: True if the rights of the credential, or of one from which it descends, were listed at its
+            creation; keys that are created with it do not get rights that the member gets later.
     """
 
     member_id: str
@@ -64,6 +66,7 @@ class Principal:
     client_id: str = ""
     sign_in: SignIn = NO_SIGN_IN
     personal: bool = True
+    has_listed_rights: bool = False
 
     @property
     def is_delegated(self) -> bool:

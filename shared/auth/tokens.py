@@ -34,6 +34,9 @@ CLIENT_ID: Final = "client_id"
 PERSONAL: Final = "Personal"
 """Claim that is False in a token that descends from an API key that another person created; else missing."""
 
+RIGHTS_LISTED: Final = "RightsListed"
+"""Claim that is True in a token with listed rights, or that descends from a credential with them; else missing."""
+
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
 _INVALID = "The token is not valid; request a new one."
 
@@ -51,6 +54,8 @@ class Claims:
         client_id: ``client_id``: OAuth client to which the member delegated the rights; empty if there is none.
         sign_in: ``auth_time``, ``amr`` and ``sid``.
         personal: ``Personal``: False if another person created the API key from which the token descends.
+        has_listed_rights: ``RightsListed``: True if the rights of the token, or of a credential from which it descends,
+            were listed at its creation.
         key_id: ``kid`` of the key that verified the token; empty in the claims of a token that is not signed yet.
     """
 
@@ -64,6 +69,7 @@ class Claims:
     client_id: str = ""
     sign_in: SignIn = NO_SIGN_IN
     personal: bool = True
+    has_listed_rights: bool = False
     key_id: str = field(default="", compare=False)
 
 
@@ -196,6 +202,7 @@ class TokenCodec:
             **({CLIENT_ID: claims.client_id} if claims.client_id else {}),
             **claims.sign_in.to_claims(),
             **({} if claims.personal else {PERSONAL: False}),
+            **({RIGHTS_LISTED: True} if claims.has_listed_rights else {}),
         }
 
 
@@ -217,5 +224,6 @@ def _parse_claims(payload: Mapping[str, Any], key_id: str) -> Claims:
         client_id=str(payload.get(CLIENT_ID, "")),
         sign_in=sign_in_from_claims(payload),
         personal=PERSONAL not in payload,
+        has_listed_rights=RIGHTS_LISTED in payload,
         key_id=key_id,
     )

@@ -178,6 +178,24 @@ async def test_an_own_key_gets_later_rights(auth_workspace: Workspace) -> None:
         assert caller.rights == ROLE_RIGHTS[Role.ADMIN]
 
 
+async def test_a_credential_with_listed_rights_creates_no_key_that_gets_later_rights(
+    auth_workspace: Workspace,
+) -> None:
+    """A key that is made with a credential of listed rights, or with its token, does not get later rights."""
+    viewer, complete = build_caller(VIEWER.id, Role.VIEWER), sorted(VIEWER.access_rights)
+    listed = await auth_workspace.api_keys.create(viewer, "listed", rights=complete)
+    by_listed = await auth_workspace.authenticator(f"Bearer {listed.api_key}", KEYS)
+    callers = [by_listed]
+    for caller, scopes in ((by_listed, None), (viewer, complete)):
+        token = await auth_workspace.issuer.issue_token(caller, None, scopes)
+        callers.append(await auth_workspace.authenticator(f"Bearer {token.token}", frozenset({CredentialKind.JWT})))
+    issued = [await auth_workspace.api_keys.create(caller, "derived") for caller in callers]
+    await promote(auth_workspace, VIEWER)
+    for key in issued:
+        caller = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+        assert caller.rights == VIEWER.access_rights
+
+
 async def test_the_number_of_unrevoked_keys_of_a_principal_is_limited(
     auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,7 @@ class ApiItemConstraints:
         self._stored_databases: dict[str, set[str]] = {}
         for item in items:
             if item.kind == ItemKind.DATA_STORE:
-                self._stored_databases[item.key] = _get_database_lookups(item.definition)
+                self._stored_databases[item.key] = get_database_lookups(item.definition)
             if item.origin is ItemOrigin.API:
                 self.add_retained_item(item)
 
@@ -136,7 +136,7 @@ class ApiItemConstraints:
             self._connections |= dict.fromkeys(definition.get("connections", ()), rule)
             self._surfaces[definition["surface"]] = rule
         elif item.kind == ItemKind.DATA_STORE:
-            self._stores |= dict.fromkeys(_get_database_lookups(definition), item)
+            self._stores |= dict.fromkeys(get_database_lookups(definition), item)
         elif item.kind == ItemKind.CONTAINER:
             self._databases.setdefault(item.key.partition("/")[0], _describe_retained_item(item))
 
@@ -149,7 +149,7 @@ class ApiItemConstraints:
             store_lookup: lookup (id in URLs) of the unchanged data store.
             definition: definition of the data store in the workspace document.
         """
-        added = _get_database_lookups(definition) - self._stored_databases.get(store_lookup, set())
+        added = get_database_lookups(definition) - self._stored_databases.get(store_lookup, set())
         self._omitted |= dict.fromkeys(added, store_lookup)
 
     def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
@@ -157,7 +157,7 @@ class ApiItemConstraints:
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
-            return self._find_data_store_conflict(key, _get_database_lookups(definition))
+            return self._find_data_store_conflict(key, get_database_lookups(definition))
         database = key.partition("/")[0]
         if kind == ItemKind.CONTAINER and database in self._omitted:
             return f"its database {database} is not added to data store {self._omitted[database]}"
@@ -213,7 +213,8 @@ def _describe_retained_item(item: CatalogItem) -> str:
     return f"{item.key}, which {'was created through the API' if is_created else 'is retained unchanged'}"
 
 
-def _get_database_lookups(definition: Mapping[str, Any]) -> set[str]:
+def get_database_lookups(definition: Mapping[str, Any]) -> set[str]:
+    """Return the lookups of the databases in the definition of a data store."""
     return {database["lookup"] for database in definition["databases"]}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shared.auth.principals import Principal
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, is_data_class_changed_to_evidence
-from shared.catalog.diff import ItemChange
+from shared.catalog.diff import ItemChange, get_database_lookups
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import ItemKind, build_container_key, to_definition
 from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore, Verb
@@ -111,6 +111,9 @@ class Containers:
         key, definition = build_container_key(database_lookup, container.name), to_definition(container)
 
         def build_creation_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+            # A workspace document may have removed the database since the catalog was read.
+            if not _has_database(stored, place):
+                raise build_database_not_found_error(database_lookup)
             if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
                 raise build_container_exists_error()
             return [ItemChange(ItemKind.CONTAINER, key, None, definition)]
@@ -190,6 +193,16 @@ def _build_not_a_database_error(store: DataStore) -> WorkspaceError:
 
 def _get_database_address(owned: OwnedDatabase) -> DatabaseAddress:
     return DatabaseAddress(owned.store, owned.database.lookup)
+
+
+def _has_database(stored: StoredCatalog, place: DatabaseAddress) -> bool:
+    """Return whether the stored catalog has a database in its data store."""
+    return any(
+        item.kind == ItemKind.DATA_STORE
+        and item.key == place.store
+        and place.database in get_database_lookups(item.definition)
+        for item in stored.items
+    )
 
 
 def _build_container_summary(

@@ -7,6 +7,7 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.catalog.document import load_document
+from shared.catalog.items import ItemKind
 from shared.catalog.models import Container, DataClass
 from shared.catalog.reader import build_catalog
 from shared.catalog.snapshot import Catalog
@@ -109,3 +110,22 @@ async def test_the_record_of_a_container_that_was_not_created_can_be_deleted(sto
     assert await get_error_code(containers) == "CONTAINER_OUTCOME_UNKNOWN"
     await containers.delete_container_record(ADMIN, "orders", "batches")
     assert await list_containers(containers) == []
+
+
+async def test_a_container_of_a_database_that_was_removed_meanwhile_is_not_created(
+    stores: CatalogStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a document removes the database during the creation of a container, neither record nor container is made."""
+    account = Account()
+
+    async def find_container_after_removal(database: DatabaseAddress, _: str) -> AccountContainer | None:
+        document = DOCUMENT.replace(
+            f"dataStores: [{{lookup: {database.store}, databases: [{{lookup: orders}}]}}]\n", ""
+        )
+        await stores.service.apply(load_document(document, "w.yaml"), "apply")
+        return None
+
+    monkeypatch.setattr(account, "find_container", find_container_after_removal)
+    assert await get_error_code(open_containers(stores, account)) == "DATABASE_NOT_FOUND"
+    assert account.containers == []
+    assert not any(item.kind == ItemKind.CONTAINER for item in (await stores.service.load()).items)

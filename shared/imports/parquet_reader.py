@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shared.imports.parquet_pages import ColumnPages, read_column_pages
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
@@ -57,6 +58,7 @@ class ParquetReader:
 
     def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
         self._mapper = mapper
+        self._source = source
         try:
             file = pa.PythonFile(_SeekableSource(source), mode="r")
             metadata = pq.read_metadata(file)
@@ -143,14 +145,28 @@ class ParquetReader:
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if skipped_rows < before + group.num_rows:
-                require_row_group_within_limits(self._file.metadata, number)
-                limit = min(max_batch_rows, compute_max_rows_per_batch(self._file.metadata, number))
+                pages = self._read_pages_of_wanted_columns(number)
+                require_row_group_within_limits(self._file.metadata, number, pages)
+                limit = min(max_batch_rows, compute_max_rows_per_batch(self._file.metadata, number, pages))
                 skipped = max(0, skipped_rows - before)
                 for batch in self._file.iter_batches(limit, row_groups=[number], columns=self._wanted):
                     if skipped < batch.num_rows:
                         yield batch.slice(skipped)
                     skipped = max(0, skipped - batch.num_rows)
             before += group.num_rows
+
+    def _read_pages_of_wanted_columns(self, group_number: int) -> dict[int, ColumnPages]:
+        """Return the pages of the columns that are decoded in a row group, by column number."""
+        group = self._file.metadata.row_group(group_number)
+        columns = [(index, group.column(index)) for index in range(group.num_columns)]
+        return {
+            index: read_column_pages(self._source, column)
+            for index, column in columns
+            if self._is_wanted(column.path_in_schema)
+        }
+
+    def _is_wanted(self, path: str) -> bool:
+        return self._wanted is None or any(path == name or path.startswith(f"{name}.") for name in self._wanted)
 
 
 class _SeekableSource(io.RawIOBase):

@@ -3,7 +3,7 @@
 Separate from ``parquet_reader``, which only reads and converts rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shared.imports.parquet_pages import ColumnPages
 from shared.imports.row_mapping import FileRejectedError
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 
@@ -26,8 +27,12 @@ _REPEATING_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "
 """Encodings that store a part of a text, or a whole text, once for many values."""
 
 
+_NO_COLUMN_PAGES: Final = ColumnPages(0, 0, frozenset())
+_NO_PAGES: Final[Mapping[int, ColumnPages]] = {}
+
+
 class _Chunk(NamedTuple):
-    """Values of one column in a row group, as the footer of the file describes them.
+    """Values of one column in a row group, as the footer of the file and the headers of its pages describe them.
 
     Attributes:
         name: path of the column.
@@ -63,18 +68,21 @@ def list_dictionary_column_paths(metadata: pq.FileMetaData) -> list[str]:
     return sorted({chunk.name for chunk in chunks} - excluded)
 
 
-def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int) -> None:
-    """Check by the footer of a file that the rows of a row group do not need too much memory.
+def require_row_group_within_limits(
+    metadata: pq.FileMetaData, group_number: int, pages: Mapping[int, ColumnPages] = _NO_PAGES
+) -> None:
+    """Check that the rows of a row group do not need too much memory.
 
     Args:
         metadata: footer of the file.
         group_number: number of the row group, from 0.
+        pages: pages of the row group by column number; for other columns, only the footer counts.
 
     Raises:
         FileRejectedError: the row group exceeds a limit.
     """
     group = metadata.row_group(group_number)
-    chunks = list(_iterate_column_chunks(metadata, group_number))
+    chunks = list(_iterate_column_chunks(metadata, group_number, pages))
     for chunk in chunks:
         if chunk.width > MAX_MESSAGE_BYTES:
             rule = f"has values of {chunk.width} bytes; a message has at most {MAX_MESSAGE_BYTES}"
@@ -84,20 +92,24 @@ def require_row_group_within_limits(metadata: pq.FileMetaData, group_number: int
             raise FileRejectedError(
                 f"Column `{chunk.name[:64]}` {rule}; a message has at most {MAX_MESSAGE_BYTES} bytes."
             )
-    size = group.total_byte_size + sum(map(_estimate_list_bytes_of_chunk, chunks))
+    stored = max(group.total_byte_size, sum(chunk.stored for chunk in chunks))
+    size = stored + sum(map(_estimate_list_bytes_of_chunk, chunks))
     if size > MAX_GROUP_BYTES:
         fault = f"Row group {group_number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
 
 
-def compute_max_rows_per_batch(metadata: pq.FileMetaData, group_number: int) -> int:
+def compute_max_rows_per_batch(
+    metadata: pq.FileMetaData, group_number: int, pages: Mapping[int, ColumnPages] = _NO_PAGES
+) -> int:
     """Return how many rows of a row group may be decoded together, so that they need limited memory.
 
     Args:
         metadata: footer of the file.
         group_number: number of the row group, from 0.
+        pages: pages of the row group by column number; for other columns, only the footer counts.
     """
-    flat = [chunk for chunk in _iterate_column_chunks(metadata, group_number) if not chunk.is_list]
+    flat = [chunk for chunk in _iterate_column_chunks(metadata, group_number, pages) if not chunk.is_list]
     row_bytes = sum(_VALUE_BYTES + chunk.width + (chunk.stored if chunk.can_repeat else 0) for chunk in flat)
     return max(1, _BATCH_BYTES // max(1, row_bytes))
 
@@ -112,22 +124,24 @@ def measure_row_bytes(batch: pa.RecordBatch) -> list[int]:
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
 
 
-def _iterate_column_chunks(metadata: pq.FileMetaData, group_number: int) -> Iterator[_Chunk]:
+def _iterate_column_chunks(
+    metadata: pq.FileMetaData, group_number: int, pages: Mapping[int, ColumnPages] = _NO_PAGES
+) -> Iterator[_Chunk]:
     group = metadata.row_group(group_number)
     for index in range(group.num_columns):
         column, found = metadata.schema.column(index), group.column(index)
+        actual = pages.get(index, _NO_COLUMN_PAGES)
+        encodings = actual.encodings.union(found.encodings)
         is_text = column.physical_type == "BYTE_ARRAY"
-        can_be_dictionary = (
-            is_text and column.logical_type.type != "DECIMAL" and _DELTA_ENCODINGS.isdisjoint(found.encodings)
-        )
+        can_be_dictionary = is_text and column.logical_type.type != "DECIMAL" and _DELTA_ENCODINGS.isdisjoint(encodings)
         yield _Chunk(
             column.path,
             column.max_repetition_level > 0,
-            found.num_values,
-            found.total_uncompressed_size,
+            max(found.num_values, actual.value_count),
+            max(found.total_uncompressed_size, actual.unpacked_bytes),
             column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0,
             can_be_dictionary,
-            is_text and not can_be_dictionary and not _REPEATING_ENCODINGS.isdisjoint(found.encodings),
+            is_text and not can_be_dictionary and not _REPEATING_ENCODINGS.isdisjoint(encodings),
         )
 
 

@@ -53,6 +53,32 @@ class ColumnPages:
     encodings: frozenset[str]
 
 
+class BufferedSource:
+    """RangeSource that reads at least 64 KiB of a file at once, so that small columns are read together.
+
+    Args:
+        source: the file.
+    """
+
+    def __init__(self, source: RangeSource) -> None:
+        self._source = source
+        self._start = 0
+        self._buffer = b""
+
+    @property
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return self._source.size
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return ``size`` bytes from the byte position ``start`` on; fewer at the end of the file."""
+        offset = start - self._start
+        if not 0 <= offset <= offset + size <= len(self._buffer):
+            self._start, offset = start, 0
+            self._buffer = self._source.read(start, max(size, _WINDOW_BYTES))
+        return self._buffer[offset : offset + size]
+
+
 class _TruncatedError(Exception):
     """The bytes end within a page header."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared.imports.parquet_pages import ColumnPages, read_column_pages
+from shared.imports.parquet_pages import BufferedSource, ColumnPages, read_column_pages
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
@@ -159,8 +159,9 @@ class ParquetReader:
         """Return the pages of the columns that are decoded in a row group, by column number."""
         group = self._file.metadata.row_group(group_number)
         columns = [(index, group.column(index)) for index in range(group.num_columns)]
+        source = BufferedSource(self._source)
         return {
-            index: read_column_pages(self._source, column)
+            index: read_column_pages(source, column)
             for index, column in columns
             if self._is_wanted(column.path_in_schema)
         }

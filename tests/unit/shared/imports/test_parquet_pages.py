@@ -9,7 +9,7 @@ import pytest
 
 from shared.downloads.import_request import ImportFormat
 from shared.imports import parquet_sizes
-from shared.imports.parquet_pages import ColumnPages, read_column_pages
+from shared.imports.parquet_pages import BufferedSource, ColumnPages, read_column_pages
 from shared.imports.parquet_reader import ParquetReader
 from shared.imports.parquet_sizes import compute_max_rows_per_batch, require_row_group_within_limits
 from shared.imports.row_mapping import FileRejectedError
@@ -93,6 +93,19 @@ def test_rows_are_decoded_in_small_batches_whatever_the_footer_states(
         assert compute_max_rows_per_batch(metadata, 0) > 50
     reader = ParquetReader(MemorySource(content), build_row_mapper(ImportFormat.PARQUET, timestamp="v"))
     assert next(reader._iterate_batches(0, 50)).num_rows == 9
+
+
+def test_small_columns_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page headers of many small columns need one read of the file, and agree with separate reads."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({f"c{number}": [number] for number in range(50)}), content)
+    group, source = pq.read_metadata(content).row_group(0), MemorySource(content.getvalue())
+    expected = [read_column_pages(source, group.column(number)) for number in range(50)]
+    reads, read = list[int](), source.read
+    monkeypatch.setattr(source, "read", lambda start, size: reads.append(start) or read(start, size))
+    buffered = BufferedSource(source)
+    assert [read_column_pages(buffered, group.column(number)) for number in range(50)] == expected
+    assert len(reads) == 1
 
 
 def test_a_row_group_is_limited_by_its_pages() -> None:

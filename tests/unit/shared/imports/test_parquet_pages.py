@@ -102,7 +102,12 @@ def test_small_columns_are_read_together(monkeypatch: pytest.MonkeyPatch) -> Non
     group, source = pq.read_metadata(content).row_group(0), MemorySource(content.getvalue())
     expected = [read_column_pages(source, group.column(number)) for number in range(50)]
     reads, read = list[int](), source.read
-    monkeypatch.setattr(source, "read", lambda start, size: reads.append(start) or read(start, size))
+
+    def record_read(start: int, size: int) -> bytes:
+        reads.append(start)
+        return read(start, size)
+
+    monkeypatch.setattr(source, "read", record_read)
     buffered = BufferedSource(source)
     assert [read_column_pages(buffered, group.column(number)) for number in range(50)] == expected
     assert len(reads) == 1

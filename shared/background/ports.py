@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""Maximum difference of clocks that due times and leases tolerate; a larger difference means a clock was set back."""
+"""Time by which a stored time can be too late without being corrected; if it is later, a clock was set back."""
 
 
 def cap_stored_time(stored_time: datetime, latest_time: datetime) -> datetime:

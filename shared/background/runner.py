@@ -75,6 +75,12 @@ class Schedule:
 LEASE: Final = timedelta(seconds=30)
 """Duration of a job's lease; if an instance dies, another instance can run the job after this time."""
 
+LEASE_MARGIN: Final = timedelta(seconds=5)
+"""Time before the end of a lease at which a run is cancelled if the lease could not be extended.
+
+It covers the time that the run needs to end, and clocks of other instances that are ahead.
+"""
+
 UNFINISHED: Final = object()
 """Return value of a job's function if another run must continue the work."""
 
@@ -113,6 +119,22 @@ class _NextAttempt(NamedTuple):
 
     at: datetime
     decided_at: datetime
+
+
+@dataclass(slots=True)
+class _Lease:
+    """Lease of a running job. ``safe_until`` is the time of the monotonic clock at which the run must have ended."""
+
+    safe_until: float
+
+
+def _compute_safe_end(requested_at: float) -> float:
+    """Return ``safe_until`` of a lease.
+
+    Args:
+        requested_at: time of the monotonic clock before the store was called. The reply can arrive much later.
+    """
+    return requested_at + (LEASE - LEASE_MARGIN).total_seconds()
 
 
 class BackgroundRunner:
@@ -182,6 +204,7 @@ class BackgroundRunner:
 
     async def _claim_and_run_job(self, job: BackgroundJob) -> None:
         at = self._runtime.now()
+        lease = _Lease(_compute_safe_end(self._runtime.monotonic()))
         try:
             claim = await self._leases.claim_job(
                 job.name, self._holder, at, at + LEASE, job.schedule.compute_next_due_time(at)
@@ -191,12 +214,20 @@ class BackgroundRunner:
             _LOG.warning("a background job could not be claimed: %s", error, extra=fields(job=job.name))
             return
         self._next_attempts[job.name] = _NextAttempt(claim.next_attempt, at)
-        if claim.granted:
-            await self._run_claimed_job(job, at)
+        if not claim.granted:
+            return
+        if self._runtime.monotonic() >= lease.safe_until:
+            count("workspace.background.failures", job=job.name)
+            _LOG.warning("a background job is not started: its claim took too long", extra=fields(job=job.name))
+            return
+        await self._run_claimed_job(job, at, lease)
 
-    async def _run_claimed_job(self, job: BackgroundJob, at: datetime) -> None:
+    async def _run_claimed_job(self, job: BackgroundJob, at: datetime, lease: _Lease) -> None:
         work = asyncio.ensure_future(job.run())
-        keeper = asyncio.create_task(self._extend_lease_while_running(job.name, work))
+        keepers = (
+            asyncio.create_task(self._extend_lease_while_running(job.name, lease, work)),
+            asyncio.create_task(self._cancel_job_before_lease_ends(job.name, lease, work)),
+        )
         due_at = at
         try:
             if await work is not UNFINISHED:
@@ -211,8 +242,8 @@ class BackgroundRunner:
             _LOG.exception("a background job failed", extra=fields(job=job.name))
             due_at = job.compute_due_time_after_failure(max(self._runtime.now(), at))
         finally:
-            keeper.cancel()
-            work.cancel()
+            for task in (*keepers, work):
+                task.cancel()
             self._next_attempts[job.name] = _NextAttempt(due_at, max(self._runtime.now(), at))
             await self._release_lease(job.name, due_at)
 
@@ -224,10 +255,13 @@ class BackgroundRunner:
                 "a background job's lease was not released and will expire: %s", error, extra=fields(job=job_name)
             )
 
-    async def _extend_lease_while_running(self, job_name: str, running_job: asyncio.Future[object]) -> None:
+    async def _extend_lease_while_running(
+        self, job_name: str, lease: _Lease, running_job: asyncio.Future[object]
+    ) -> None:
         """Extend the lease of a job while the job runs; cancel the job if the lease is lost to another instance."""
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)
+            safe_until = _compute_safe_end(self._runtime.monotonic())
             try:
                 held = await self._leases.try_extend_lease(job_name, self._holder, self._runtime.now() + LEASE)
             except WorkspaceError as error:
@@ -239,3 +273,16 @@ class BackgroundRunner:
                 )
                 running_job.cancel()
                 return
+            lease.safe_until = safe_until
+
+    async def _cancel_job_before_lease_ends(
+        self, job_name: str, lease: _Lease, running_job: asyncio.Future[object]
+    ) -> None:
+        """Cancel a job shortly before its lease ends, because another instance can then start the job.
+
+        This is a separate task, because the store may not respond to the extension.
+        """
+        while (seconds := lease.safe_until - self._runtime.monotonic()) > 0:
+            await self._runtime.sleep(seconds)
+        _LOG.warning("a background job is cancelled: its lease could not be extended", extra=fields(job=job_name))
+        running_job.cancel()

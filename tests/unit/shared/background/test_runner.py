@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shared.backends.embedded.jobs import SCHEMA, SqliteJobLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background import runner
+from shared.background.ports import JobClaim
 from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner, Schedule
 from shared.errors import Kind, WorkspaceError
 from tests.virtual_time import VirtualTime
@@ -253,6 +254,91 @@ async def test_a_job_whose_instance_dies_is_repeated(lease_store: SqliteJobLease
     clock.advance(LEASE.total_seconds())
     await background.run_due_jobs()
     assert len(runs) == 1
+
+
+class SeparatedLeaseStore:
+    """Store of job leases that one instance can no longer reach after it has claimed a job.
+
+    Args:
+        store: store that the other instances still reach.
+        has_timeout: whether a call ends with an error, or gets no reply.
+    """
+
+    def __init__(self, store: SqliteJobLeaseStore, *, has_timeout: bool) -> None:
+        self._store = store
+        self._has_timeout = has_timeout
+
+    async def claim_job(self, *arguments: Any) -> JobClaim:
+        """Claim a job in the store."""
+        return await self._store.claim_job(*arguments)
+
+    async def try_extend_lease(self, *_: object) -> bool:
+        """Raise an error, or wait without an end."""
+        if not self._has_timeout:
+            await asyncio.Event().wait()
+        raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
+
+    async def release_lease(self, *_: object) -> None:
+        """Raise an error."""
+        raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
+
+
+@pytest.mark.parametrize("has_timeout", [True, False])
+async def test_a_job_is_cancelled_before_its_lease_ends(
+    lease_store: SqliteJobLeaseStore,
+    clock: VirtualTime,
+    monkeypatch: pytest.MonkeyPatch,
+    has_timeout: bool,  # noqa: FBT001  a column
+) -> None:
+    """If an instance cannot extend a lease, its run ends before another instance can start the job."""
+    monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def run_until_cancelled() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    store: Any = SeparatedLeaseStore(lease_store, has_timeout=has_timeout)
+    job = BackgroundJob("job", EVERY_15_S, run_until_cancelled)
+    await lease_store.claim_job("job", "", START, START, START)
+    first = BackgroundRunner([job], store, runtime=clock.runtime)
+    await first.run_due_jobs()
+    await started.wait()
+    clock.advance((LEASE - runner.LEASE_MARGIN).total_seconds())
+    await asyncio.wait_for(ended.wait(), 10)
+    claim = await lease_store.claim_job("job", "second", clock.now, clock.now + LEASE, clock.now)
+    assert (claim.granted, claim.next_attempt) == (False, START + LEASE)
+    await first.close()
+
+
+async def test_a_job_is_not_started_if_its_claim_took_too_long(
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime
+) -> None:
+    """If the reply to a claim arrives when the lease has ended, the job does not run; the next tick claims it again."""
+    runs: list[datetime] = []
+    delays = [LEASE.total_seconds(), 0]
+
+    class SlowLeaseStore:
+        release_lease = lease_store.release_lease
+
+        async def claim_job(self, *arguments: Any) -> JobClaim:
+            claim = await lease_store.claim_job(*arguments)
+            clock.advance(delays.pop(0))
+            return claim
+
+    async def run_job() -> None:
+        runs.append(clock.now)
+
+    store: Any = SlowLeaseStore()
+    await lease_store.claim_job("job", "", START, START, START)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], store, runtime=clock.runtime)
+    await background.run_due_jobs()
+    assert runs == []
+    await background.run_due_jobs()
+    assert runs == [clock.now]
 
 
 async def test_no_job_runs_while_the_lease_store_fails(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:

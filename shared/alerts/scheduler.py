@@ -23,8 +23,11 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
-READS_AT_ONCE: Final = 4
-"""Maximum number of data sources (queries of rules) that are read at the same time."""
+QUERIES_AT_ONCE: Final = 4
+"""Maximum number of queries of rules that run at the same time."""
+
+TASKS_WITHOUT_QUERY_AT_ONCE: Final = 4
+"""Maximum number of tasks without a query at the same time: the absence rules, and the end of each rule's alerts."""
 
 REFRESH_SECONDS: Final = 60.0
 """Maximum age in seconds of the rule states in memory; another instance can have evaluated rules meanwhile."""
@@ -72,15 +75,18 @@ class AlertScheduler:
     async def evaluate_due_rules(self) -> None:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
 
-        A slow query does not delay the rules that become due while it runs.
+        A slow query does not delay the rules that become due while it runs. Even if every query is slow, absence rules
+        are evaluated, and the alerts of disabled and deleted rules end.
         """
-        slots = asyncio.Semaphore(READS_AT_ONCE)
+        query_slots = asyncio.Semaphore(QUERIES_AT_ONCE)
+        other_slots = asyncio.Semaphore(TASKS_WITHOUT_QUERY_AT_ONCE)
         running: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
                 catalog = await self._catalog()
                 for source, rules in (await self._group_due_rule_lookups_by_source(catalog)).items():
                     if source not in running:
+                        slots = query_slots if _has_query(rules[0], catalog) else other_slots
                         running[source] = asyncio.create_task(self._evaluate_rules_of_source(rules, catalog, slots))
                 if not running:
                     break
@@ -139,9 +145,9 @@ class AlertScheduler:
         return found
 
     async def _evaluate_rules_of_source(
-        self, rule_lookups: Sequence[str], catalog: Catalog, read_slots: asyncio.Semaphore
+        self, rule_lookups: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore
     ) -> None:
-        async with read_slots:
+        async with slots:
             try:
                 states = await self._evaluator.evaluate_or_end_rules(rule_lookups, catalog)
             except Exception as error:  # noqa: BLE001  the other rules must be evaluated whatever happens to these
@@ -178,3 +184,9 @@ class AlertScheduler:
         if self._runtime.monotonic() >= self._cleanup_at:
             await self._store.delete_and_count_resolved_alerts(self._runtime.now() - HISTORY)
             self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS
+
+
+def _has_query(rule_lookup: str, catalog: Catalog) -> bool:
+    """Return whether the scheduler must execute a query for a rule: not for an absence rule or an ended rule."""
+    entry = catalog.alert_rules.get(rule_lookup)
+    return entry is not None and entry.value.enabled and entry.value.kind is not RuleKind.ABSENCE

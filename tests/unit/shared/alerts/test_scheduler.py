@@ -1,6 +1,7 @@
 """Tests of the alert scheduler together with the evaluator and the notifications."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.alerts.models import RuleStatus
-from shared.alerts.scheduler import RETRY_SECONDS
+from shared.alerts.scheduler import QUERIES_AT_ONCE, RETRY_SECONDS
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
+from shared.webhooks.events import WebhookEvent
 from tests.random_examples import scale_examples
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
 from tests.unit.shared.alerts.fakes import (
@@ -135,6 +137,35 @@ async def test_a_slow_query_does_not_delay_other_rules() -> None:
     gate.set()
     await running
     assert set(workspace.store.states) == {"slow", "fast"}
+
+
+async def test_slow_queries_do_not_delay_rules_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While as many queries run as may run at once, absence rules are evaluated and alerts of disabled rules end."""
+    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(QUERIES_AT_ONCE + 1)]
+    workspace = AlertWorkspace(build_catalog(build_entry(build_rule())))
+    workspace.queries.result = HOT
+    assert await workspace.run_scheduler_after(0) == [FIRING]
+    workspace.time.advance(600)
+    workspace.queries.gate = asyncio.Event().wait
+    workspace.queries.calls.clear()
+    rules = [*slow, build_entry(build_rule(enabled=False)), build_entry(build_absence_rule())]
+    workspace.catalog = build_catalog(*rules, version=2)
+    publish, has_published_all = workspace.outbox.publish, asyncio.Event()
+
+    async def publish_events(events: Sequence[WebhookEvent]) -> None:
+        await publish(events)
+        if len(workspace.outbox.events) == 3:
+            has_published_all.set()
+
+    monkeypatch.setattr(workspace.outbox, "publish", publish_events)
+    running = asyncio.create_task(workspace.scheduler.evaluate_due_rules())
+    async with asyncio.timeout(20):
+        await has_published_all.wait()
+    assert set(workspace.outbox.list_transitions()) == {FIRING, RESOLVED, SILENT}
+    assert len(workspace.queries.calls) == QUERIES_AT_ONCE
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_cancelled_run_can_be_repeated(alert_workspace: AlertWorkspace) -> None:

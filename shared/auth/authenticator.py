@@ -167,7 +167,9 @@ class Authenticator:
         """Wait until the pending writes of API keys' last uses have succeeded or failed."""
         await self._key_usage.close()
 
-    async def recheck_token_access(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
+    async def recheck_token_access(
+        self, member_id: str, token_id: str, expires_at: datetime, key_id: str = ""
+    ) -> Principal:
         """Check that a caller who authenticated earlier with a token, such as a stream's listener, still has access.
 
         Return the caller with all current rights of the member, because the rights of the token are no longer known.
@@ -176,14 +178,18 @@ class Authenticator:
             member_id: id of the member who owns the token.
             token_id: id of the token.
             expires_at: expiry of the token.
+            key_id: ``kid`` of this service's key that signed the token; empty for a token of Entra ID.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, or if the member is disabled.
+            WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, if its key was withdrawn, or if the
+                member is disabled; UNAVAILABLE if keys or team cannot be loaded.
         """
         if expires_at <= self._runtime.now():
             raise build_unauthenticated_error("The token has expired; request a new one.")
         if token_id in (await self._credentials.load_current_value()).revoked_tokens:
             raise build_unauthenticated_error("The token was revoked; request a new one.")
+        if key_id and not await self._codec.is_key_published(key_id):
+            raise build_unauthenticated_error("The key that signed the token was withdrawn; request a new token.")
         member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
@@ -193,6 +199,7 @@ class Authenticator:
             via=CredentialKind.JWT,
             credential_id=token_id,
             expires_at=expires_at,
+            key_id=key_id,
         )
 
     async def _authenticate_token(self, token: str) -> Principal:
@@ -217,6 +224,7 @@ class Authenticator:
             sign_in=claims.sign_in,
             personal=claims.personal,
             has_listed_rights=claims.has_listed_rights,
+            key_id=claims.key_id,
         )
 
     async def _verify_token_with_cache(self, token: str) -> Claims:

@@ -53,6 +53,7 @@ class Principal:
             does not prove that its owner acts.
         has_listed_rights: True if the rights of the credential, or of one from which it descends, were listed at its
             creation; keys that are created with it do not get rights that the member gets later.
+        key_id: ``kid`` of this service's key that signed the token; empty for other credentials.
     """
 
     member_id: str
@@ -67,6 +68,7 @@ class Principal:
     sign_in: SignIn = NO_SIGN_IN
     personal: bool = True
     has_listed_rights: bool = False
+    key_id: str = ""
 
     @property
     def is_delegated(self) -> bool:

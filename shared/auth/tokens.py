@@ -144,18 +144,21 @@ class TokenCodec:
         Raises:
             WorkspaceError: UNAVAILABLE ``SIGNING_KEY_UNAVAILABLE`` if there are no public keys.
         """
-        await self._refresh_public_keys_if_due(key_id)
-        return key_id in self._public
+        return key_id in await self._load_public_keys(key_id)
 
     async def _require_public_key(self, token_header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
         if token_header.get("alg") != ALGORITHM or "crit" in token_header:
             raise ValueError(_INVALID)
         key_id = token_header["kid"]
+        return (await self._load_public_keys(key_id))[key_id]
+
+    async def _load_public_keys(self, key_id: str) -> Mapping[str, jwt.PyJWK]:
+        """Return the published public keys by id, not older than allowed for the key with the id ``key_id``."""
         await self._refresh_public_keys_if_due(key_id)
-        if self._failure is not None and key_id not in self._public:
+        if self._failure is not None:
             raise self._failure
-        return self._public[key_id]
+        return self._public
 
     async def _refresh_public_keys_if_due(self, key_id: str) -> None:
         if self._is_key_fetch_due(key_id):

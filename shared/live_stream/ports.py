@@ -120,7 +120,7 @@ class EventSource(Protocol):
 class ResumePrincipal(Protocol):
     """Function that checks whether a team member who was authenticated earlier still has access."""
 
-    async def __call__(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
+    async def __call__(self, member_id: str, token_id: str, expires_at: datetime, key_id: str) -> Principal:
         """Return the principal with all rights of the member.
 
         Raise WorkspaceError UNAUTHENTICATED if the access has ended.

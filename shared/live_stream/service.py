@@ -28,7 +28,10 @@ TOKEN_PARAMETER = "token"  # noqa: S105  name of a parameter
 SUBPROTOCOL_PREFIX = "bearer."
 _FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_USER_ID = re.compile(r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)\.(?P<member>.+)", re.DOTALL | re.ASCII)
+_USER_ID = re.compile(
+    r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)(?:~(?P<key>[A-Za-z0-9_-]+))?\.(?P<member>.+)",
+    re.DOTALL | re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +78,19 @@ class Listener:
         member_id: id of the team member.
         token_id: id of the token that opened the stream.
         expires_at: expiry of the token that opened the stream.
+        key_id: ``kid`` of this service's key that signed the token; empty for a token of Entra ID, and for a stream
+            that an earlier version of the service opened.
     """
 
     member_id: str
     token_id: str
     expires_at: datetime
+    key_id: str = ""
 
     @classmethod
     def from_principal(cls, principal: Principal) -> "Listener":
         """Build the listener from the authenticated principal of a request."""
-        return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER)
+        return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER, principal.key_id)
 
     @classmethod
     def from_user_id(cls, user_id: str) -> "Listener":
@@ -96,15 +102,17 @@ class Listener:
         found = _USER_ID.fullmatch(user_id)
         if found is None:
             raise build_unauthenticated_error("The stream link was not issued by this service; request a new link.")
-        return cls(unquote(found["member"]), found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
+        expires_at = _EPOCH + timedelta(seconds=int(found["second"]))
+        return cls(unquote(found["member"]), found["token"], expires_at, found["key"] or "")
 
     @property
     def user_id(self) -> str:
-        """User id of the stream at the message service (Azure Web PubSub): expiry, token id and member id.
+        """User id of the stream at the message service (Azure Web PubSub): expiry, token id, key id and member id.
 
         The member id is percent-encoded, because the service sends the user id in an HTTP header.
         """
-        return f"{int(self.expires_at.timestamp())}.{self.token_id}.{quote(self.member_id, safe='@')}"
+        key = f"~{self.key_id}" if self.key_id else ""
+        return f"{int(self.expires_at.timestamp())}.{self.token_id}{key}.{quote(self.member_id, safe='@')}"
 
 
 def read_authorization_moved_by_gateway(headers: Mapping[str, str]) -> str:
@@ -211,7 +219,7 @@ class LiveStream:
                 longer has the right to listen.
         """
         listener = Listener.from_user_id(user_id)
-        principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
+        principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at, listener.key_id)
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
@@ -240,7 +248,7 @@ class LiveStream:
         return StreamLink(f"{url}&{urlencode(query_parameters)}" if query_parameters else url, expires_at)
 
     async def close_and_count_unauthorised_streams(self) -> int:
-        """Close streams whose token expired or was revoked, or whose member lost the right to listen.
+        """Close streams whose token is no longer valid, or whose member lost the right to listen.
 
         Returns:
             Number of closed streams.

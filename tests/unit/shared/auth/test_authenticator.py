@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ async def test_verified_token_is_cached(auth_workspace: Workspace, monkeypatch: 
 
 
 async def test_a_cached_token_of_a_withdrawn_key_is_rejected(auth_workspace: Workspace, tmp_path: Path) -> None:
-    """After a signing key is withdrawn, tokens that it signed are rejected, also those that were verified before."""
+    """After a signing key is withdrawn, its tokens are rejected, also verified ones and those of open streams."""
     clock = VirtualTime(now())
     codec = TokenCodec(auth_workspace.key, "issuer", "audience", runtime=clock.runtime)
     credentials, store = auth_workspace.credentials, auth_workspace.store
@@ -216,18 +217,26 @@ async def test_a_cached_token_of_a_withdrawn_key_is_rejected(auth_workspace: Wor
     await authenticator(f"Bearer {token}", JWT_ONLY)
     codec._key = FileSigningKey(tmp_path / "next.pem")
     clock.advance(tokens.FRESH_SECONDS - 1)
-    await authenticator(f"Bearer {token}", JWT_ONLY)
+    caller = await authenticator(f"Bearer {token}", JWT_ONLY)
+    resume = partial(
+        authenticator.recheck_token_access, EDITOR.id, caller.credential_id, now() + timedelta(hours=1), caller.key_id
+    )
+    assert (await resume()).key_id == caller.key_id
     clock.advance(2)
     for _ in range(2):
         assert (await catch_error(authenticator(f"Bearer {token}", JWT_ONLY))).kind is Kind.UNAUTHENTICATED
+        assert (await catch_error(resume())).kind is Kind.UNAUTHENTICATED
 
 
 async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
     auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If no signing key is enabled, no token is accepted."""
+    """If no signing key is enabled, no token is accepted, and the check of an open stream reports the outage."""
     token = await issue_token(auth_workspace, EDITOR.id)
-    await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
+    caller = await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
+    resume = partial(
+        auth_workspace.authenticator.recheck_token_access, EDITOR.id, caller.credential_id, now() + timedelta(hours=1)
+    )
 
     async def raise_unavailable(*, reload: bool) -> Any:
         raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", "no enabled version")
@@ -236,6 +245,7 @@ async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
     monkeypatch.setattr(tokens, "FRESH_SECONDS", -1.0)
     for _ in range(2):
         assert (await catch_error(auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY))).kind is Kind.UNAVAILABLE
+        assert (await catch_error(resume(caller.key_id))).kind is Kind.UNAVAILABLE
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any
 
 import pytest
@@ -44,10 +45,11 @@ def test_the_header_has_priority_over_other_credentials() -> None:
     st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1)).map(  # noqa: DTZ001  made aware below
         lambda instant: instant.replace(microsecond=0, tzinfo=UTC)
     ),
+    st.text(ascii_letters + digits + "-_", max_size=43),
 )
-def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
+def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime, key: str) -> None:
     """The user id of a listener is ASCII text and is parsed to the same listener, whatever its member id is."""
-    listener = Listener(member, token, expires_at)
+    listener = Listener(member, token, expires_at, key)
     assert listener.user_id.isascii()
     assert listener.user_id.isprintable()
     assert Listener.from_user_id(listener.user_id) == listener
@@ -187,11 +189,13 @@ class Streams:
         """Do nothing: this fake service holds no resources."""
 
 
-async def _resume_principal(member_id: str, token_id: str, expires_at: datetime) -> Principal:
+async def _resume_principal(member_id: str, token_id: str, expires_at: datetime, key_id: str) -> Principal:
     """Reject each member's credential; if the member id begins with ``unknown``, raise an outage of the store."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
-    raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
+    raise WorkspaceError(
+        Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}{key_id})."
+    )
 
 
 async def _build_catalog() -> Catalog:
@@ -221,10 +225,10 @@ async def test_a_stream_that_cannot_be_closed_does_not_block_others(stuck: set[s
 
 async def test_link_is_restricted_to_the_right_to_listen() -> None:
     """A link to a stream gives only the right to listen, not the member's other rights."""
-    member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
+    member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER, key_id="key")
 
-    async def resume_principal(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        assert (member_id, token_id, expires_at) == ("a", "token", FOREVER)
+    async def resume_principal(member_id: str, token_id: str, expires_at: datetime, key_id: str) -> Principal:
+        assert (member_id, token_id, expires_at, key_id) == ("a", "token", FOREVER, "key")
         return member
 
     streams = Streams([], set())

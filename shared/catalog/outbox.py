@@ -1,8 +1,9 @@
-"""Transactional outbox: appends the stored audit events of catalog changes to their chains."""
+"""Transactional outbox: announces the stored audit events of catalog changes, and appends them to their chains."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import batched
 from typing import Any, Final, NamedTuple
 
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent, PendingEventStore
@@ -14,6 +15,9 @@ from shared.provenance.ports import AuditLog, Target
 from shared.provenance.records import build_event_draft
 
 APPENDS_AT_ONCE: Final = 100
+ANNOUNCED_AT_ONCE: Final = 100
+"""Maximum number of events that are announced together; more would block the event loop."""
+
 DIGESTS_DESCRIPTION: Final = "The states are too large for a record; this record has their SHA-256 digests."
 """Description of an event whose record has digests in place of the states."""
 
@@ -29,35 +33,85 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:
-    """Do nothing; this is the default for ``announce``, so that appended audit events are not announced."""
+    """Do nothing; this is the default for ``announce``, so that audit events are not announced."""
+
+
+class EventAnnouncer:
+    """Announces pending events to other parts of the service, each event once in this process.
+
+    An event stays pending, possibly for days, until its audit chain accepts a record. After a restart of the process it
+    is announced again.
+
+    Args:
+        announce: announces events; for changes of the catalog, it publishes webhook events.
+    """
+
+    def __init__(self, announce: Announce) -> None:
+        self._announce = announce
+        self._announced_ids = frozenset[str]()
+
+    async def announce_new_events(self, pending: Sequence[PendingEvent]) -> None:
+        """Announce the events that are not announced yet.
+
+        Args:
+            pending: all pending events, oldest first; the announcer forgets the ids of other events.
+
+        Raises:
+            WorkspaceError: from the announcement; the next call repeats it.
+        """
+        new = [event for event in pending if event.append_id not in self._announced_ids]
+        for part in batched(new, ANNOUNCED_AT_ONCE, strict=False):
+            await self._announce(part)
+        self._announced_ids = frozenset(event.append_id for event in pending)
 
 
 async def flush_outbox_and_count_events(
-    store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events
+    store: PendingEventStore, audit_log: AuditLog, announcer: EventAnnouncer | None = None
 ) -> int:
-    """Append the pending audit events to their audit chains, oldest first; return the number of processed events.
+    """Announce the pending audit events, and append them to their audit chains, oldest first.
 
-    Events with the target :data:`UNAUDITED` are announced and counted like the others, but not appended. The function
-    ``announce`` is called with the processed events; for changes of the catalog, it publishes webhook events.
+    Events with the target :data:`UNAUDITED` are announced and counted like the others, but not appended. Announcements
+    do not wait for the audit chains, because the changes are in force, nor do the chains wait for announcements.
 
     An event is deleted from the outbox after these steps. If the process ends before the deletion, the steps are
     repeated; because of the append id of the event, the second append returns the record of the first one. An event
     that its chain rejects permanently stays pending and does not block later events. A chain that is unavailable blocks
     its own events only.
 
+    Args:
+        store: storage of the pending events.
+        audit_log: destination of the audit events.
+        announcer: announces the events; None for no announcements.
+
+    Returns:
+        Number of events that were deleted from the outbox.
+
     Raises:
-        WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending.
+        WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending, and after a
+            failed announcement all events.
     """
+    pending = await store.list_pending_events()
+    failure = None if announcer is None else await _announce_or_return_error(pending, announcer)
+    is_announced = failure is None
     count = 0
-    failure: WorkspaceError | None = None
-    for chain_events in _group_by_target(await store.list_pending_events()):
+    for chain_events in _group_by_target(pending):
         try:
-            count += await _flush_and_count_events_of_chain(chain_events, store, audit_log, announce)
+            count += await _flush_and_count_events_of_chain(chain_events, store, audit_log, can_delete=is_announced)
         except WorkspaceError as error:
             failure = failure or error
     if failure is not None:
         raise failure
     return count
+
+
+async def _announce_or_return_error(
+    pending: Sequence[PendingEvent], announcer: EventAnnouncer
+) -> WorkspaceError | None:
+    try:
+        await announcer.announce_new_events(pending)
+    except WorkspaceError as error:
+        return error
+    return None
 
 
 def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[PendingEvent]]:
@@ -68,19 +122,18 @@ def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[Pendin
 
 
 async def _flush_and_count_events_of_chain(
-    pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, announce: Announce
+    pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, *, can_delete: bool
 ) -> int:
-    """Process the pending events of one chain; see :func:`flush_outbox_and_count_events`."""
+    """Append the pending events of one chain; delete them and return their number if ``can_delete`` is True."""
     count = 0
     rejection: WorkspaceError | None = None
     for events in _iterate_event_batches(pending):
         appended, failure = await _append_events(events, audit_log)
-        if appended:
-            await announce([event for event in events if event.append_id in appended])
+        if appended and can_delete:
             await store.delete_pending_events(appended)
+            count += len(appended)
         if failure is not None and failure.kind not in _PERMANENT:
             raise failure
-        count += len(appended)
         rejection = rejection or failure
     if rejection is not None:
         raise rejection

@@ -14,7 +14,13 @@ from shared.catalog.document_plans import plan_document_for_command_line
 from shared.catalog.items import ItemId, ItemKind
 from shared.catalog.member_states import derive_member_states
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import Announce, check_event_can_be_appended, flush_outbox_and_count_events, ignore_events
+from shared.catalog.outbox import (
+    Announce,
+    EventAnnouncer,
+    check_event_can_be_appended,
+    flush_outbox_and_count_events,
+    ignore_events,
+)
 from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, CatalogStore, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -219,7 +225,7 @@ class CatalogService:
         self._audit_log = audit_log
         self._before_enabling = before_enabling
         self._on_change = on_change
-        self._announce = announce
+        self._announcer = EventAnnouncer(announce)
         self._warned = False
         self._retry_lock = asyncio.Lock()
         self._runtime = runtime
@@ -315,12 +321,12 @@ class CatalogService:
         return await self._store.load()
 
     async def flush_and_count_pending_events(self) -> int:
-        """Append pending audit events to their chains, announce them, and return their number.
+        """Announce pending audit events, append them to their chains, and return their number.
 
         Raises:
             WorkspaceError: from the audit log or the announcement; unappended events stay pending.
         """
-        return await flush_outbox_and_count_events(self._store, self._audit_log, self._announce)
+        return await flush_outbox_and_count_events(self._store, self._audit_log, self._announcer)
 
     async def _commit_changes(
         self,

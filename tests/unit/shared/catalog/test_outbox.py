@@ -10,6 +10,7 @@ import pytest
 
 from shared.catalog.outbox import (
     DIGESTS_DESCRIPTION,
+    EventAnnouncer,
     check_event_can_be_appended,
     convert_large_integers_to_text,
     flush_outbox_and_count_events,
@@ -33,6 +34,8 @@ class Outbox:
         self.failures = failures
         self.log: list[tuple[str, dict[str, Any]]] = []
         self.announced: list[str] = []
+        self.can_announce = True
+        self.announcer = EventAnnouncer(self.announce)
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the events that are not appended yet."""
@@ -53,7 +56,9 @@ class Outbox:
         return {}
 
     async def announce(self, events: Sequence[PendingEvent]) -> None:
-        """Record announced events."""
+        """Record announced events, or raise an error if the test has set it."""
+        if not self.can_announce:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "The announcement fails.")
         self.announced += [event.append_id for event in events]
 
 
@@ -66,7 +71,7 @@ def build_event(append_id: str, item: str = "", members: Mapping[str, Any] = Map
 async def test_appended_events_are_announced_and_deleted() -> None:
     """An appended event is announced and deleted; its audit record does not contain the data for the announcement."""
     outbox = Outbox([build_event("1", members={CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
-    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announce) == 2
+    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announcer) == 2
     assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
     assert [CONTEXT in event for _, event in outbox.log] == [False, False]
 
@@ -74,26 +79,39 @@ async def test_appended_events_are_announced_and_deleted() -> None:
 async def test_an_event_without_a_chain_is_only_announced() -> None:
     """Without provenance, events about warm queries are announced but not appended."""
     outbox = Outbox([PendingEvent("1", UNAUDITED, "ann", {})], {})
-    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announce) == 1
+    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announcer) == 1
     assert (outbox.log, outbox.announced) == ([], ["1"])
 
 
 async def test_an_unavailable_audit_log_leaves_later_events_pending() -> None:
-    """If the audit log is unavailable, the event and all later events stay pending, so that they stay in order."""
+    """If the audit log is unavailable, the event and all later events stay pending, but are announced once."""
     outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
+    for _ in range(2):
+        with pytest.raises(WorkspaceError):
+            await flush_outbox_and_count_events(outbox, outbox, outbox.announcer)
+        assert [event.append_id for event in outbox.pending] == ["1", "2"]
+        assert (outbox.log, outbox.announced) == ([], ["1", "2"])
+
+
+async def test_an_event_that_is_not_announced_stays_pending() -> None:
+    """If an announcement fails, the event is appended, and stays pending until it is announced."""
+    outbox = Outbox([build_event("1")], {})
+    outbox.can_announce = False
     with pytest.raises(WorkspaceError):
-        await flush_outbox_and_count_events(outbox, outbox, outbox.announce)
-    assert [event.append_id for event in outbox.pending] == ["1", "2"]
-    assert (outbox.log, outbox.announced) == ([], [])
+        await flush_outbox_and_count_events(outbox, outbox, outbox.announcer)
+    assert ([append_id for append_id, _ in outbox.log], len(outbox.pending)) == (["1"], 1)
+    outbox.can_announce = True
+    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announcer) == 1
+    assert (outbox.pending, outbox.announced) == ([], ["1"])
 
 
 async def test_a_rejected_event_blocks_no_other_event() -> None:
     """If a chain rejects an event, it stays pending, and its error is raised after other events are appended."""
     outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
     with pytest.raises(WorkspaceError):
-        await flush_outbox_and_count_events(outbox, outbox, outbox.announce)
+        await flush_outbox_and_count_events(outbox, outbox, outbox.announcer)
     assert [event.append_id for event in outbox.pending] == ["1"]
-    assert outbox.announced == ["2", "3"]
+    assert outbox.announced == ["1", "2", "3"]
 
 
 async def test_an_unavailable_chain_does_not_block_other_chains() -> None:
@@ -101,16 +119,16 @@ async def test_an_unavailable_chain_does_not_block_other_chains() -> None:
     blocked, other = build_event("1"), replace(build_event("2"), target=Target.ACCESS_CONTROL)
     outbox = Outbox([blocked, other], {"1": Kind.UNAVAILABLE})
     with pytest.raises(WorkspaceError):
-        await flush_outbox_and_count_events(outbox, outbox, outbox.announce)
+        await flush_outbox_and_count_events(outbox, outbox, outbox.announcer)
     assert outbox.pending == [blocked]
-    assert outbox.announced == ["2"]
+    assert outbox.announced == ["1", "2"]
 
 
 async def test_an_event_that_is_too_large_is_appended_with_digests_of_its_states() -> None:
     """If the record of a pending event would be too large, it has the SHA-256 and size of each state instead."""
     states = {"BeforeState": {"b": 1, "a": 2**60}, "AfterState": {}}
     outbox = Outbox([build_event("1", members=states), build_event("2")], {"1": Kind.TOO_LARGE})
-    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announce) == 2
+    assert await flush_outbox_and_count_events(outbox, outbox, outbox.announcer) == 2
     canonical = b'{"a":"1152921504606846976","b":1}'
     assert outbox.pending == []
     assert outbox.log[0][1] == {

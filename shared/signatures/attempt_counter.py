@@ -1,6 +1,7 @@
 """Counter of refused attempts to sign; it reports the lock-outs of members to the audit log and to webhooks."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -93,25 +94,41 @@ class AttemptCounter:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the lock-outs that are not reported stay stored.
         """
-        for value in await self._store.list_attempts_with_unreported_lock_outs():
-            await self._report_lock_outs(MemberAttempts.from_json(value))
+        values = await self._store.list_attempts_with_unreported_lock_outs()
+        await self._report_lock_outs(map(MemberAttempts.from_json, values))
 
     async def _try_to_report_lock_outs(self, attempts: MemberAttempts) -> None:
         try:
-            await self._report_lock_outs(attempts)
+            await self._report_lock_outs([attempts])
         except WorkspaceError:
             _LOG.exception("a lock-out will be reported later", extra=fields(principal=attempts.member))
 
-    async def _report_lock_outs(self, attempts: MemberAttempts) -> None:
-        for event in attempts.pending:
-            if await self._is_audited():
-                await self._append_lock_out_event(attempts.member, event)
-            await self._announce(attempts.member, event)
-            await self._change_attempts(
-                attempts.member, partial(remove_reported_lock_out_if_present, append_id=event.append_id)
-            )
+    async def _report_lock_outs(self, members: Iterable[MemberAttempts]) -> None:
+        """Report the unreported lock-outs of members; raise the first error after all were tried."""
+        failure: WorkspaceError | None = None
+        for attempts in members:
+            for event in attempts.pending:
+                try:
+                    await self._report_lock_out(attempts.member, event)
+                except WorkspaceError as error:
+                    failure = failure or error
+        if failure is not None:
+            raise failure
 
-    async def _append_lock_out_event(self, member_id: str, event: LockOut) -> None:
+    async def _report_lock_out(self, member_id: str, event: LockOut) -> None:
+        """Announce a lock-out and append its audit event; neither waits for the other, because each can fail for days.
+
+        If one of them fails, both are repeated later.
+        """
+        reports = self._announce(member_id, event), self._append_lock_out_event_if_audited(member_id, event)
+        for result in await asyncio.gather(*reports, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+        await self._change_attempts(member_id, partial(remove_reported_lock_out_if_present, append_id=event.append_id))
+
+    async def _append_lock_out_event_if_audited(self, member_id: str, event: LockOut) -> None:
+        if not await self._is_audited():
+            return
         state = {"userId": member_id, "attempts": event.attempts, "since": format_rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member_id, "AfterState": state}
         await self._audit_log.append(Target.ACCESS_CONTROL, member_id, content, append_id=event.append_id)

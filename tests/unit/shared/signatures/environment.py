@@ -40,6 +40,7 @@ class Environment:
         is_available: False if the audit log does not respond.
         sleeps: durations in seconds for which the services have slept.
         at_end_of_sleep: called when a sleep ends.
+        can_announce: False if announcements fail.
     """
 
     store: SqliteSignatureStore
@@ -50,6 +51,7 @@ class Environment:
     is_available: bool = True
     sleeps: list[float] = field(default_factory=list)
     at_end_of_sleep: Callable[[], Awaitable[None]] = skip_confirmation
+    can_announce: bool = True
 
     @property
     def runtime(self) -> Runtime:
@@ -111,6 +113,8 @@ class Environment:
         return True
 
     async def _announce(self, member: str, event: LockOut) -> None:
+        if not self.can_announce:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "The announcement fails.")
         self.announced.append((member, event))
 
     async def _is_appended(self, chain: ChainKey, append_id: str) -> bool:

@@ -2,6 +2,9 @@
 
 from datetime import timedelta
 
+import pytest
+
+from shared.errors import WorkspaceError
 from tests.unit.shared.signatures.environment import START, Environment
 
 MINUTE = timedelta(minutes=1)
@@ -45,12 +48,27 @@ async def test_the_first_rejection_of_a_token_is_no_attempt(environment: Environ
 
 
 async def test_an_interrupted_report_of_a_lock_out_is_repeated(environment: Environment) -> None:
-    """If the report of a lock-out fails, it is repeated until it has succeeded once."""
-    environment.is_available = False
+    """If a lock-out cannot be announced or audited, both are repeated until both have succeeded."""
+    environment.can_announce = False
     for _ in range(6):
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
-    assert (environment.audited, environment.announced) == ({}, [])
-    environment.is_available = True
+    assert (len(environment.audited), environment.announced) == (1, [])
+    environment.can_announce = True
     await environment.attempts.report_unreported_lock_outs()
     await environment.attempts.report_unreported_lock_outs()
     assert (len(environment.audited), len(environment.announced)) == (1, 1)
+
+
+async def test_an_announcement_does_not_wait_for_the_audit_log(environment: Environment) -> None:
+    """While the audit log accepts no record, the lock-outs of all members are announced, and audited later."""
+    environment.can_announce = environment.is_available = False
+    for member in ("ann", "bob"):
+        for _ in range(6):
+            await environment.sign(age=400, member_id=member)
+    environment.can_announce = True
+    with pytest.raises(WorkspaceError):
+        await environment.attempts.report_unreported_lock_outs()
+    assert ({member for member, _ in environment.announced}, environment.audited) == ({"ann", "bob"}, {})
+    environment.is_available = True
+    await environment.attempts.report_unreported_lock_outs()
+    assert len(environment.audited) == 2

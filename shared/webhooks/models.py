@@ -152,10 +152,6 @@ class EndpointList(_Record):
         """Return the size of all filters together as JSON text, in bytes; each character is ASCII and has one byte."""
         return sum(len(endpoint.filter.model_dump_json()) for endpoint in self.endpoints.values())
 
-    def is_enabled(self, endpoint_id: str) -> bool:
-        """Return whether an endpoint exists and is enabled."""
-        return endpoint_id in self.endpoints and self.endpoints[endpoint_id].enabled
-
 
 class Attempt(_Record):
     """Result of one attempt to send a webhook delivery.

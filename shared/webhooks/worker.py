@@ -115,20 +115,17 @@ class DeliveryWorker:
     async def _start_due_deliveries(self) -> None:
         """Claim and start due deliveries; skip endpoints with over half of ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
-        listed: EndpointList | None = None
         while (endpoint := await self._store.find_due_endpoint_id(self._runtime.now(), busy)) is not None:
-            listed = listed or await self._registry.load()
             busy.add(endpoint)
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
             claimed = await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room)
-            if claimed and not listed.is_enabled(endpoint):
-                # The endpoint was possibly created or enabled after the list was read.
-                listed = await self._registry.load()
+            if not claimed:
+                continue
+            # A list that was read before the claim could contain an endpoint that was removed or changed meanwhile.
+            definition = (await self._registry.load()).endpoints.get(endpoint)
             for delivery in claimed:
-                self._start_task(
-                    self._send_or_end_claimed_delivery(listed.endpoints.get(endpoint), delivery, lease), endpoint
-                )
+                self._start_task(self._send_or_end_claimed_delivery(definition, delivery, lease), endpoint)
 
     def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint_id: str) -> None:
         task = asyncio.create_task(coroutine)

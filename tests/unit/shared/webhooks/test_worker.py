@@ -350,6 +350,30 @@ async def test_a_delivery_of_an_endpoint_that_was_enabled_meanwhile_is_sent(
     assert delivery.status is DeliveryStatus.DELIVERED
 
 
+async def test_a_delivery_of_an_endpoint_that_was_removed_meanwhile_is_not_sent(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If an endpoint is removed while the worker claims deliveries of another one, its waiting delivery is not sent."""
+    endpoints = [await webhook_services.create_endpoint() for _ in range(2)]
+    await webhook_services.publish()
+    claim = webhook_services.store.claim_due_deliveries
+    claimed_first: list[str] = []
+
+    async def remove_other_endpoint_after_first_claim(endpoint: str, *arguments: Any) -> Sequence[Delivery]:
+        claimed = await claim(endpoint, *arguments)
+        if not claimed_first:
+            claimed_first.append(endpoint)
+            [other] = [each for each in endpoints if each.id != endpoint]
+            await webhook_services.service.remove("admin@t", other.id)
+        return claimed
+
+    monkeypatch.setattr(webhook_services.store, "claim_due_deliveries", remove_other_endpoint_after_first_claim)
+    await webhook_services.send_due_deliveries()
+    statuses = {each.id: (await webhook_services.list_all(each))[0].status for each in endpoints}
+    assert [each for each, status in statuses.items() if status is DeliveryStatus.DELIVERED] == claimed_first
+    assert len(webhook_services.http.requests) == 1
+
+
 async def test_a_delivery_of_an_unknown_event_type_is_sent(webhook_services: WebhookServices) -> None:
     """A delivery whose event type only a newer version of the service knows is sent like others."""
     endpoint = await webhook_services.create_endpoint()

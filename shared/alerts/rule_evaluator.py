@@ -40,7 +40,7 @@ class RuleEvaluator:
     """Evaluates alert rules that read the same data, and stores the results.
 
     Args:
-        catalog: function that returns the current workspace catalog.
+        catalog: function that returns the newest workspace catalog, with the changes of other instances.
         store: storage of the alerts.
         evaluation: reads data and evaluates conditions.
         notifications: publishes changes of alert states.

@@ -67,9 +67,11 @@ class AlertServices:
         from shared.alerts.rule_evaluator import RuleEvaluator
         from shared.alerts.scheduler import AlertScheduler
 
-        catalog, runtime = self._catalog.get_current_catalog, self._backends.runtime
-        evaluator = RuleEvaluator(catalog, self.store, self._rule_evaluation, self._notifications, runtime=runtime)
-        return AlertScheduler(catalog, self.store, evaluator, runtime=runtime)
+        runtime = self._backends.runtime
+        # Another instance can disable or delete a rule while its query runs; a cached catalog would not show this.
+        newest = self._catalog.load_newest_catalog
+        evaluator = RuleEvaluator(newest, self.store, self._rule_evaluation, self._notifications, runtime=runtime)
+        return AlertScheduler(self._catalog.get_current_catalog, self.store, evaluator, runtime=runtime)
 
     @cached_property
     def _rule_evaluation(self) -> "RuleEvaluation":

@@ -49,6 +49,11 @@ class CatalogServices:
         """Return the current catalog, which can be a few seconds old."""
         return await self.reader.get_catalog()
 
+    async def load_newest_catalog(self) -> "Catalog":
+        """Return the newest catalog from the store, with the changes that other instances have stored."""
+        self.reader.invalidate()
+        return await self.get_current_catalog()
+
     async def load_workspace_id(self) -> str:
         """Return the id of the workspace.
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shared.catalog.ports import PendingEvent
-    from shared.catalog.snapshot import Catalog
     from shared.downloads.models import Job
     from shared.provenance.ports import ChainKey
     from shared.signatures.attempts import LockOut
@@ -204,7 +203,7 @@ class WebhookEndpointServices:
         from shared.webhooks.sources.catalog import ConnectionEvents
 
         return ConnectionEvents(
-            self._load_catalog,
+            self._catalog.load_newest_catalog,
             self._telemetry.connection_states,
             self._telemetry.statuses,
             self._webhooks.store,
@@ -212,11 +211,6 @@ class WebhookEndpointServices:
             self._webhooks.outbox,
             runtime=self._backends.runtime,
         )
-
-    async def _load_catalog(self) -> "Catalog":
-        """Return the newest catalog from the store, because the cached copy would report changes late."""
-        self._catalog.reader.invalidate()
-        return await self._catalog.get_current_catalog()
 
     async def _is_workspace_audited(self) -> bool:
         return (await self._catalog.get_current_catalog()).policies.provenance is not None

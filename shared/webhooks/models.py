@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.etags import compute_definition_etag
 from shared.observability.logs import fields, get_logger
@@ -121,10 +122,19 @@ class WebhookEndpoint(_Record):
             "disabledReason": self.disabled_reason,
         }
 
-    def accepts_event(self, event: WebhookEvent) -> bool:
-        """Return whether the endpoint is enabled and subscribed to an event, and its filter accepts the event."""
+    def accepts_event(self, event: WebhookEvent, at: datetime) -> bool:
+        """Return whether the endpoint is enabled and subscribed to an event, and its filter accepts the event.
+
+        Args:
+            event: event that is published now.
+            at: the current time. If the endpoint subscribed later than this, the clock was set back afterwards, or the
+                clocks of two instances differ. The endpoint then receives the events of the last ``CLOCK_TOLERANCE``.
+        """
         since = self.subscribed_at.get(event.type)
-        return self.enabled and since is not None and since <= event.at and self.filter.accepts(event)
+        if not self.enabled or since is None:
+            return False
+        earliest = since if since <= at else at - CLOCK_TOLERANCE
+        return earliest <= event.at and self.filter.accepts(event)
 
     def list_active_secrets(self, at: datetime) -> list[StoredSecret]:
         """Return the secrets with which a delivery that is sent at a given time must be signed, newest first."""

@@ -47,12 +47,13 @@ class DeliveryOutbox:
         listed = (await self._registry.load()).endpoints.values()
         endpoints = [each for each in listed if each.enabled and not types.isdisjoint(each.subscribed_at)]
         if endpoints:
+            at = self._runtime.now()
             for part in batched(events, max(1, MAX_ADDED // len(endpoints)), strict=False):
                 await self.add_deliveries(
                     build_delivery(each, event, self._runtime)
                     for event in part
                     for each in endpoints
-                    if each.accepts_event(event)
+                    if each.accepts_event(event, at)
                 )
 
     async def add_deliveries(self, deliveries: Iterable[Delivery]) -> None:

@@ -63,7 +63,7 @@ def test_an_endpoint_gets_events_since_its_subscription(
     changes: dict[str, Any], event: dict[str, Any], *, is_wanted: bool
 ) -> None:
     """An enabled endpoint gets the events since its subscription; a disabled endpoint gets none."""
-    assert ENDPOINT.model_copy(update=changes).accepts_event(build_event(**event)) is is_wanted
+    assert ENDPOINT.model_copy(update=changes).accepts_event(build_event(**event), START) is is_wanted
 
 
 def test_both_secrets_sign_until_the_old_one_expires() -> None:

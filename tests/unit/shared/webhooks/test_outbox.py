@@ -1,10 +1,12 @@
 """Tests of the outbox, which stores one delivery of each event for each endpoint."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.webhooks.events import WebhookEvent
 from shared.webhooks.models import Delivery
 from shared.webhooks.outbox import MAX_ADDED
@@ -47,3 +49,15 @@ async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatc
 
         monkeypatch.setattr(webhook_services.store, "add_deliveries", fail_to_store)
         await webhook_services.publish()
+
+
+async def test_a_webhook_that_was_created_before_a_clock_setback_receives_events(tmp_path: Path) -> None:
+    """If the clock is set back after a webhook was created, the webhook receives events of the last five minutes."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as webhook_services:
+        endpoint = await webhook_services.create_endpoint(DOWNLOAD)
+        webhook_services.time.advance(-3000)
+        now = webhook_services.time.now
+        await webhook_services.publish("earlier", at=now - CLOCK_TOLERANCE - timedelta(seconds=1))
+        assert await webhook_services.list_all(endpoint) == []
+        await webhook_services.publish("recent", at=now)
+        assert len(await webhook_services.list_all(endpoint)) == 1

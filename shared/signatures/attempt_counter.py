@@ -16,6 +16,7 @@ from shared.signatures.attempts import (
     add_stale_sign_in_refusal_if_not_locked_out,
     check_not_locked_out,
     remove_reported_lock_out_if_present,
+    shorten_lock_out_after_clock_setback,
 )
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import format_rfc3339
@@ -63,8 +64,12 @@ class AttemptCounter:
             WorkspaceError: THROTTLED ``SIGNATURE_LOCKED``; UNAVAILABLE if the store does not respond.
         """
         value = await self._store.find_refused_attempts(member_id)
-        if value is not None:
-            check_not_locked_out(MemberAttempts.from_json(value), self._runtime.now())
+        if value is None:
+            return
+        attempts, at = MemberAttempts.from_json(value), self._runtime.now()
+        if shorten_lock_out_after_clock_setback(attempts, at) is not None:
+            attempts = await self._change_attempts(member_id, partial(shorten_lock_out_after_clock_setback, at=at))
+        check_not_locked_out(attempts, at)
 
     async def record_refusal(self, member_id: str, token_id: str, *, is_sign_in_too_old: bool) -> None:
         """Count a member's refused attempt to sign.

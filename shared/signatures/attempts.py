@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, Final, Self
 
+from shared.background.ports import cap_stored_time
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -97,6 +98,18 @@ def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
         raise WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", detail, retryAfter=seconds)
 
 
+def shorten_lock_out_after_clock_setback(attempts: MemberAttempts, at: datetime) -> MemberAttempts | None:
+    """Return the attempts with a lock-out that ends at most 15 minutes after the current time ``at``.
+
+    A lock-out can end later only if the clock was set back since then. Differences of clocks up to ``CLOCK_TOLERANCE``
+    are ignored. Return None if the lock-out does not change.
+    """
+    if attempts.locked_until is None:
+        return None
+    locked_until = cap_stored_time(attempts.locked_until, at + WINDOW)
+    return None if locked_until == attempts.locked_until else replace(attempts, locked_until=locked_until)
+
+
 def add_stale_sign_in_refusal_if_not_locked_out(
     attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
 ) -> MemberAttempts | None:
@@ -133,7 +146,8 @@ def add_refused_attempt_if_not_locked_out(
     """
     if attempts.locked_until is not None and at < attempts.locked_until:
         return None
-    times = (*(time for time in attempts.times if time > at - WINDOW), at)
+    # A time in the future was stored before the clock was set back.
+    times = (*(min(time, at) for time in attempts.times if time > at - WINDOW), at)
     if len(times) < MAX_ATTEMPTS:
         return replace(attempts, times=times)
     event = LockOut(append_id, at, len(times), min(times))

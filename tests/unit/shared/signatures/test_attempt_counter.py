@@ -40,6 +40,16 @@ async def test_rejected_attempts_count_for_15_minutes(environment: Environment) 
     assert await environment.sign() == ""
 
 
+async def test_a_lock_out_ends_15_minutes_after_a_clock_setback(environment: Environment) -> None:
+    """After the clock was set back, a lock-out ends 15 minutes after the member's next attempt to sign."""
+    for _ in range(6):
+        await environment.sign(age=400)
+    environment.at -= 50 * MINUTE
+    for minutes, code in ((0, "SIGNATURE_LOCKED"), (14, "SIGNATURE_LOCKED"), (1, "")):
+        environment.at += minutes * MINUTE
+        assert await environment.sign() == code
+
+
 async def test_the_first_rejection_of_a_token_is_no_attempt(environment: Environment) -> None:
     """If a token is rejected because its sign-in is too old, its first rejection is not counted as a failed attempt."""
     for number in range(10):

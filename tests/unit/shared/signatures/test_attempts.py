@@ -44,6 +44,15 @@ def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
     assert add_refused_attempt_if_not_locked_out(locked, START + 10 * MINUTE, "x") is None
 
 
+def test_attempts_before_a_clock_setback_count_for_15_minutes() -> None:
+    """If the clock is set back, earlier attempts count for 15 minutes from the next attempt."""
+    first = START - timedelta(hours=1)
+    attempts = build_rejected_attempts(MAX_ATTEMPTS - 2)
+    for at in (first, first + WINDOW):
+        attempts = add_refused_attempt_if_not_locked_out(attempts, at, "x") or attempts
+    assert (attempts.times, attempts.locked_until) == ((first + WINDOW,), None)
+
+
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
     """The error of a locked member states the seconds until the end of the lock-out, rounded up."""

@@ -12,6 +12,7 @@ up to two budgets.
 """
 
 import asyncio
+import contextvars
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -25,6 +26,11 @@ from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LEASE_SECONDS: Final = 1.0
+STATEMENT_SECONDS: Final = 1.5
+"""Time in seconds after which an instance states its number of active requests again, although no request arrives.
+
+Other instances ignore a number that is older than five seconds, because its instance has possibly died.
+"""
 LARGEST_SHARE: Final = 20
 """Divisor of a budget: a slice is at most a twentieth of it, so that one instance does not block the others."""
 
@@ -63,6 +69,8 @@ class _PrincipalUsage:
     ``active`` is the number of requests in progress. ``used_until`` is the Unix time of the last admitted request.
     ``ends`` is a time of the monotonic clock, because a slice must also end after the wall clock was set back.
     ``clock_difference`` is the wall clock minus the monotonic clock, in seconds, at the time of the lease.
+    ``stated`` is the number of active requests that the store got last, at the time ``stated_at`` of the monotonic
+    clock.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -72,6 +80,9 @@ class _PrincipalUsage:
     used: int = 0
     used_until: float = 0.0
     active: int = 0
+    stated: int = 0
+    stated_at: float = 0.0
+    statements: asyncio.Task[None] | None = None
 
     def is_new_slice_needed(self) -> bool:
         """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
@@ -111,10 +122,53 @@ class RateLimiter:
             )
             return
         usage.active += 1
+        self._start_statements(principal, usage, budget)
         try:
             yield await self._decide_by_request_budget(principal, usage, budget)
         finally:
             usage.active -= 1
+
+    async def close(self) -> None:
+        """Stop the tasks that state the numbers of active requests to the store."""
+        tasks = [usage.statements for usage in self._usages.values() if usage.statements is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start_statements(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> None:
+        if usage.statements is None or usage.statements.done():
+            # The task serves many requests, so it must not inherit the log context of the first one.
+            usage.statements = asyncio.get_running_loop().create_task(
+                self._state_active_requests_until_none(principal, usage, budget), context=contextvars.Context()
+            )
+
+    async def _state_active_requests_until_none(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> None:
+        """State the number of active requests to the store again and again, until no request is active.
+
+        Leases state the number, too. But an instance leases nothing while its requests run and no further one arrives.
+        """
+        while usage.active or usage.stated:
+            await self._runtime.sleep(STATEMENT_SECONDS)
+            is_old = self._runtime.monotonic() - usage.stated_at >= STATEMENT_SECONDS
+            if is_old and (usage.active or usage.stated):
+                await self._try_to_state_active_requests(principal, usage, budget)
+
+    async def _try_to_state_active_requests(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> None:
+        usage.stated, usage.stated_at = usage.active, self._runtime.monotonic()
+        request = LeaseRequest(
+            principal=principal,
+            instance=self._instance,
+            previous="",
+            used=0,
+            used_until=0.0,
+            wanted=0,
+            active=usage.active,
+            budget=budget.requests,
+        )
+        try:
+            await self._store.lease_budget_slice(request, self._read_unix_seconds)
+        except WorkspaceError as error:
+            _LOG.warning("the rate-limit store failed, so active requests are stated later: %s", error.detail)
 
     async def _decide_by_request_budget(
         self, principal: str, usage: _PrincipalUsage, budget: Budget
@@ -176,6 +230,7 @@ class RateLimiter:
             active=usage.active,
             budget=budget.requests,
         )
+        usage.stated, usage.stated_at = usage.active, start
         try:
             lease, ends = await self._store.lease_budget_slice(request, self._read_unix_seconds), start + LEASE_SECONDS
         except WorkspaceError as error:

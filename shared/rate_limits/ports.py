@@ -16,7 +16,7 @@ class LeaseRequest:
         used: number of requests of the last slice that the instance admitted; the others return to the budget.
         used_until: time of the last admitted request, in seconds since the epoch; the admitted requests count for one
             window (60 seconds) from then.
-        wanted: number of requests that the instance wants in the new slice.
+        wanted: number of requests that the instance wants in the new slice; 0 only states ``active``.
         active: number of requests of the principal that the instance is processing.
         budget: number of requests that are allowed in a window.
     """

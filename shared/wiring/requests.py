@@ -29,7 +29,7 @@ class RateLimitServices:
         """Rate limiter that counts the requests of each caller."""
         from shared.rate_limits.limiter import RateLimiter
 
-        return RateLimiter(self._lease_store, runtime=self._backends.runtime)
+        return self._backends.register_for_closing(RateLimiter(self._lease_store, runtime=self._backends.runtime))
 
     @cached_property
     def _lease_store(self) -> "LeaseStore":

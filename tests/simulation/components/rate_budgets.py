@@ -24,6 +24,9 @@ _WINDOW: Final = 59 * MICROSECONDS
 """One minute, without the greatest difference of two hosts' clocks."""
 
 _LARGEST_SHARE: Final = 20
+_LONG_SHARE: Final = 0.02
+"""Share of the requests that run for ``_LONG_SECONDS``, so that limiters state them to the store again."""
+_LONG_SECONDS: Final = 4.0
 _WAIT: Final = 150 * MICROSECONDS
 """Time after which a caller that obeys Retry-After is admitted: two windows and their roundings."""
 
@@ -37,6 +40,8 @@ class _ObservedStore:
         self.has_failed = False
 
     async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
+        if not request.wanted:  # this states active requests, and the limiter ignores the reply
+            return await self._store.lease_budget_slice(request, read_unix_seconds)
         try:
             lease = await self._store.lease_budget_slice(request, read_unix_seconds)
         except WorkspaceError:
@@ -107,6 +112,8 @@ class RateBudgetsComponent(Component):
             async with limiter.limiter.admit(_PRINCIPAL, self._budget) as decision:
                 if decision.rejection is None:
                     self._record_admission(limiter)
+                    if self.world.random.random() < _LONG_SHARE:
+                        await self.world.sleep(_LONG_SECONDS)
                     return 0
                 return int(str(decision.rejection.members["retryAfter"]))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
-from shared.rate_limits.limiter import RateLimiter
+from shared.rate_limits.limiter import STATEMENT_SECONDS, RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import Runtime
@@ -99,6 +99,63 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
     assert await is_request_admitted(second)
 
 
+class ObservedStore:
+    """Lease store that records the requests of a limiter.
+
+    Args:
+        store: store that gives the leases.
+    """
+
+    def __init__(self, store: SqliteLeaseStore) -> None:
+        self._store = store
+        self._called = asyncio.Event()
+        self.requests: list[LeaseRequest] = []
+
+    async def lease_budget_slice(self, request: LeaseRequest, read_unix_seconds: Callable[[], float]) -> Lease:
+        """Record a request and return its lease."""
+        lease = await self._store.lease_budget_slice(request, read_unix_seconds)
+        self.requests.append(request)
+        self._called.set()
+        return lease
+
+    async def advance_until_statement(self, clock: VirtualTime) -> None:
+        """Advance the clock, and wait until the limiter has stated its number of active requests."""
+        self._called.clear()
+        async with asyncio.timeout(10):
+            while not clock.has_sleepers:  # noqa: ASYNC110  the clock has no event for this
+                await asyncio.sleep(0)
+            clock.advance(STATEMENT_SECONDS)
+            await self._called.wait()
+
+
+async def test_long_requests_of_another_instance_count_until_they_end(store: SqliteLeaseStore) -> None:
+    """Requests count for the concurrency of all instances while they run, also if no further request arrives."""
+    clock, observed = VirtualTime(), ObservedStore(store)
+    first, second = RateLimiter(observed, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
+    async with AsyncExitStack() as open_requests:
+        for _ in range(FREE.concurrent):
+            await open_requests.enter_async_context(first.admit("p", FREE))
+        for _ in range(10):
+            await observed.advance_until_statement(clock)
+        assert not await is_request_admitted(second)
+    await observed.advance_until_statement(clock)
+    assert observed.requests[-1].active == 0
+    assert await is_request_admitted(second)
+
+
+async def test_a_closed_limiter_calls_the_store_no_longer(store: SqliteLeaseStore) -> None:
+    """A closed limiter does not state its active requests, so that the store can be closed afterwards."""
+    clock, observed = VirtualTime(), ObservedStore(store)
+    limiter = RateLimiter(observed, runtime=clock.runtime)
+    async with limiter.admit("p", FREE):
+        await observed.advance_until_statement(clock)
+        await limiter.close()
+        before = len(observed.requests)
+        clock.advance(STATEMENT_SECONDS)
+        await asyncio.sleep(0)
+    assert (len(observed.requests), len(asyncio.all_tasks())) == (before, 1)
+
+
 async def test_a_failing_store_does_not_stop_the_service() -> None:
     """While the store fails, each instance admits requests by itself, and only a few of them wait for the store."""
     called_at: list[float] = []
@@ -149,6 +206,8 @@ async def test_any_60_seconds_have_at_most_the_budget_of_requests(
             admitted.popleft()
         assert len(admitted) <= requests
         clock.advance(pause)
+    for limiter in limiters:
+        await limiter.close()
     await database.close()
 
 

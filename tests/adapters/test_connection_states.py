@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionStateStore
+from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
 from tests.random_examples import scale_examples
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 type Opener = Callable[[], ConnectionStateStore]
 
 
@@ -116,6 +117,21 @@ async def test_the_latest_message_moves_forward_without_a_new_number(states: Con
     await states.add_arrived_messages_to_counts([_build_arrivals(1000, after=5)])
     await states.add_arrived_messages_to_counts([ArrivedMessages("rig", "telemetry/0", (0, 1), MOMENT, MOMENT + HOUR)])
     assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 1, MOMENT + HOUR)
+
+
+async def test_the_latest_message_is_corrected_after_a_clock_setback(states: ConnectionStateStore) -> None:
+    """A message after a clock setback replaces a time in the future; a redelivery of an earlier message does not."""
+    at = now()
+    ahead = ArrivedMessages("rig", "telemetry/0", (1,), at + HOUR, at + HOUR)
+    after = ArrivedMessages("rig", "telemetry/0", (2,), at, at)
+    for arrivals, latest in ((ahead, at + HOUR), (after, now() + MINUTE), (ahead, now() + MINUTE)):
+        await states.add_arrived_messages_to_counts([arrivals])
+        last = (await states.load_states_by_connection())["rig"].last_message
+        assert last is not None
+        assert at <= last <= latest
+    later = ArrivedMessages("rig", "telemetry/0", (3,), at + 2 * HOUR, at + 2 * HOUR)
+    await states.add_arrived_messages_to_counts([later])
+    assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 3, at + 2 * HOUR)
 
 
 async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:

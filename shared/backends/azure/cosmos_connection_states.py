@@ -10,11 +10,13 @@ import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
+from shared.background.ports import cap_stored_time
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -133,8 +135,9 @@ class CosmosConnectionStates:
             nonlocal others
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
             others = _find_connections_that_do_not_fit(counts, [each.connection for each in arrivals])
+            at = self._runtime.now()
             changes = [
-                _add_new_messages_and_test_for_change(counts, each)
+                _add_new_messages_and_test_for_change(counts, each, at)
                 for each in arrivals
                 if each.connection not in others
             ]
@@ -171,7 +174,9 @@ def _find_connections_that_do_not_fit(
     return set(new[max(0, MAX_CONNECTIONS - len(stored_by_connection)) :])
 
 
-def _add_new_messages_and_test_for_change(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
+def _add_new_messages_and_test_for_change(
+    counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages, at: datetime
+) -> bool:
     """Add the messages that are not counted yet to the counts of their connection, and update its last message's time.
 
     Return whether the counts or the time have changed.
@@ -179,6 +184,7 @@ def _add_new_messages_and_test_for_change(counts: dict[str, dict[str, Any]], arr
     Args:
         counts: counts and last message's time of each connection, for one hub partition.
         arrivals: messages of one connection from this partition.
+        at: the current time.
     """
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     new = arrivals.list_uncounted_sequence_numbers(before["highest"], before["last"])
@@ -188,8 +194,19 @@ def _add_new_messages_and_test_for_change(counts: dict[str, dict[str, Any]], arr
     # Items of earlier versions, and of connections without signals, have no such property.
     if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):
         count["mismatches"] = mismatches
+    # The highest time decides whether the hub was reset, so only the reported time is corrected after a clock setback.
+    reported = before.get("reported", before["last"])
+    if new or last > before["last"]:
+        reported = max(_cap_stored_time_text(reported, at), format_rfc3339(arrivals.last_message))
+    if reported != last:
+        count["reported"] = reported
     counts[arrivals.connection] = count
     return count != before
+
+
+def _cap_stored_time_text(stored_time: str, at: datetime) -> str:
+    """Return a stored time, or the current time ``at`` if the stored time is in the future; see ``cap_stored_time``."""
+    return format_rfc3339(cap_stored_time(parse_rfc3339(stored_time), at)) if stored_time else ""
 
 
 def _build_connection_states(items: Iterable[Item]) -> Mapping[str, ConnectionState]:
@@ -206,7 +223,7 @@ def _build_connection_states(items: Iterable[Item]) -> Mapping[str, ConnectionSt
 
 
 def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
-    last = max((count["last"] for count in counts), default="")
+    last = max((count.get("reported", count["last"]) for count in counts), default="")
     received = sum(int(count["received"]) for count in counts)
     mismatches = sum(int(count.get("mismatches", 0)) for count in counts)
     return ConnectionState(status, received, parse_rfc3339(last) if last else None, mismatches)

@@ -2,9 +2,11 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -59,13 +61,16 @@ class SqliteConnectionStates:
     """
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._database = SqliteDatabase(path, _SCHEMA, runtime=runtime)
         self._last_read: Mapping[str, tuple[_Row, ConnectionState]] = {}
 
     async def add_arrived_messages_to_counts(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
             with convert_sqlite_errors(*_NAMES):
-                await self._database.write(lambda connection: _add_new_messages_to_counts(connection, arrivals))
+                await self._database.write(
+                    lambda connection: _add_new_messages_to_counts(connection, arrivals, self._runtime.now())
+                )
 
     async def set_status(self, connection_lookups: Collection[str], status: str) -> None:
         with convert_sqlite_errors(*_NAMES):
@@ -105,26 +110,33 @@ class SqliteConnectionStates:
         return {connection: state for connection, (_, state) in states.items()}
 
 
-def _add_new_messages_to_counts(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
+def _add_new_messages_to_counts(
+    database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages], at: datetime
+) -> None:
     for each in arrivals:
         row: tuple[int, str] | None = database.execute(_READ_SOURCE, (each.connection, each.source)).fetchone()
         highest, latest = row or (None, "")
         new = each.list_uncounted_sequence_numbers(highest, latest)
         last = format_rfc3339(each.last_message)
         if new or last > latest:
-            _add_to_message_counts(database, each.connection, len(new), last)
+            _add_to_message_counts(database, each.connection, len(new), last, at)
             _store_source_progress(database, each, max(new, default=highest), max(last, latest))
             _add_to_mismatch_count(database, each.connection, len(each.mismatched.intersection(new)))
 
 
 def _add_to_message_counts(
-    database: sqlite3.Connection, connection: str, new_messages: int, last_message_at: str
+    database: sqlite3.Connection, connection: str, new_messages: int, last_message_at: str, at: datetime
 ) -> None:
+    """Add new messages to the count of their connection, and move the time of its latest message forward.
+
+    A stored time later than the current time ``at`` is first replaced by the current time, as in
+    :func:`shared.background.ports.cap_stored_time`.
+    """
     database.execute(
         "INSERT INTO connection_states (connection, messages_received, last_message) VALUES (?, ?, ?)"
         " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
-        " last_message = max(ifnull(last_message, ''), excluded.last_message)",
-        (connection, new_messages, last_message_at),
+        " last_message = max(iif(last_message > ?, ?, ifnull(last_message, '')), excluded.last_message)",
+        (connection, new_messages, last_message_at, format_rfc3339(at + CLOCK_TOLERANCE), format_rfc3339(at)),
     )
 
 

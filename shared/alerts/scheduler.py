@@ -83,6 +83,8 @@ class AlertScheduler:
         running: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
+                # Not after the loop, because slow queries can keep a run busy for days.
+                await self._try_to_delete_old_resolved_alerts()
                 catalog = await self._catalog()
                 for source, rules in (await self._group_due_rule_lookups_by_source(catalog)).items():
                     if source not in running:
@@ -96,7 +98,6 @@ class AlertScheduler:
             for task in running.values():
                 task.cancel()
             await asyncio.gather(*running.values(), return_exceptions=True)
-        await self._delete_old_resolved_alerts()
 
     async def _group_due_rule_lookups_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
@@ -179,11 +180,15 @@ class AlertScheduler:
         if state.has_marks:
             self._retry_at[rule_lookup] = retry_at
 
-    async def _delete_old_resolved_alerts(self) -> None:
-        """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""
-        if self._runtime.monotonic() >= self._cleanup_at:
+    async def _try_to_delete_old_resolved_alerts(self) -> None:
+        """Once an hour, delete the resolved alerts that are older than ``HISTORY``; log an error of the store."""
+        if self._runtime.monotonic() < self._cleanup_at:
+            return
+        self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS
+        try:
             await self._store.delete_and_count_resolved_alerts(self._runtime.now() - HISTORY)
-            self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS
+        except WorkspaceError as error:
+            _LOG.warning("old resolved alerts could not be deleted; they are deleted in an hour: %s", error)
 
 
 def _has_query(rule_lookup: str, catalog: Catalog) -> bool:

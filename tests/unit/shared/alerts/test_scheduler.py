@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.alerts.models import RuleStatus
-from shared.alerts.scheduler import QUERIES_AT_ONCE, RETRY_SECONDS
+from shared.alerts.scheduler import HISTORY, QUERIES_AT_ONCE, RETRY_SECONDS
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.webhooks.events import WebhookEvent
@@ -23,6 +23,7 @@ from tests.unit.shared.alerts.fakes import (
     build_entry,
     build_result,
     build_rule,
+    build_unavailable_error,
 )
 
 
@@ -166,6 +167,30 @@ async def test_slow_queries_do_not_delay_rules_without_a_query(monkeypatch: pyte
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_a_slow_query_does_not_delay_the_deletion_of_old_alerts(
+    alert_workspace: AlertWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old resolved alerts are deleted although queries keep the run busy, and although the store fails at first."""
+    limits: list[datetime] = []
+
+    async def fail_to_delete(resolved_before: datetime) -> int:
+        limits.append(resolved_before)
+        raise build_unavailable_error()
+
+    monkeypatch.setattr(alert_workspace.store, "delete_and_count_resolved_alerts", fail_to_delete)
+    alert_workspace.queries.gate = asyncio.Event().wait
+    running = asyncio.create_task(alert_workspace.scheduler.evaluate_due_rules())
+    await alert_workspace.queries.called.wait()
+    assert limits == [AT - HISTORY]
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    alert_workspace.queries.gate = None
+    for seconds in (60, 3600):
+        await alert_workspace.run_scheduler_after(seconds)
+    assert limits == [AT - HISTORY, AT + timedelta(seconds=3660) - HISTORY]
 
 
 async def test_a_cancelled_run_can_be_repeated(alert_workspace: AlertWorkspace) -> None:

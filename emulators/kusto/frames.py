@@ -259,16 +259,26 @@ def _encode_dynamic(value: Any) -> Any:
     try:
         orjson.loads(value)
     except orjson.JSONDecodeError:
-        return _replace_nonfinite_numbers(value) if value.startswith(("[", "{")) else value
+        is_number_or_container = value.startswith(("[", "{")) or value.removeprefix("-").isdecimal()
+        return _parse_extreme_numbers(value) if is_number_or_container else value
     return orjson.Fragment(value)
 
 
-def _replace_nonfinite_numbers(json_text: str) -> Any:
-    """Parse JSON text that contains NaN or infinity, and replace these by their names; return other text unchanged."""
+def _parse_extreme_numbers(json_text: str) -> Any:
+    """Parse JSON text with numbers that orjson rejects: NaN, infinity, and integers beyond the range of a double.
+
+    NaN and infinity become their names, and integers keep all their digits. Other text is returned unchanged.
+    """
     try:
-        return json.loads(json_text, parse_constant=str)
+        return json.loads(json_text, parse_constant=str, parse_int=_parse_integer)
     except (ValueError, RecursionError):
         return json_text
+
+
+def _parse_integer(digits: str) -> int | orjson.Fragment:
+    """Parse a JSON integer; beyond 64 bits, which orjson cannot encode, return its digits to be embedded unchanged."""
+    number = int(digits)
+    return number if number in _LONG else orjson.Fragment(digits)
 
 
 def _encode_nonfinite_real(value: float) -> str:

@@ -16,6 +16,7 @@ from emulators.kusto.frames import encode_rows, render_error_document, render_fa
 from emulators.kusto.timespans import format_timespan
 
 NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns instants
+BEYOND_DOUBLE = 10**309
 
 
 @given(st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000)))
@@ -42,6 +43,8 @@ def test_the_official_client_parses_formatted_timespans(span: timedelta) -> None
         ("string", b"\x01\xff", "01ff"),
         ("dynamic", "not json", "not json"),
         ("dynamic", '{"a": [1, null]}', {"a": [1, None]}),
+        pytest.param("dynamic", f"[{BEYOND_DOUBLE}, -1, NaN]", [BEYOND_DOUBLE, -1, "NaN"], id="long integer"),
+        pytest.param("dynamic", f"-{BEYOND_DOUBLE}", -BEYOND_DOUBLE, id="negative long integer"),
         ("dynamic", [timedelta(seconds=1), Decimal("1.5"), {1: None}], ["00:00:01", 1.5, {"1": None}]),
         *(
             (kind, None, None)
@@ -51,7 +54,7 @@ def test_the_official_client_parses_formatted_timespans(span: timedelta) -> None
     ],
 )
 def test_reply_values_have_the_format_of_data_explorer(kind: str, value: Any, formatted: Any) -> None:
-    """Each value has the format of Data Explorer; a null string is an empty string."""
+    """Each value has the format of Data Explorer; a null string is empty, and integers in JSON keep all digits."""
     assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[formatted]]
 
 

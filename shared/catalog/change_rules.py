@@ -79,6 +79,21 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
         rule(step, caller)
 
 
+def check_members_unique(stored: StoredCatalog, changes: Sequence[ItemChange]) -> None:
+    """Check that no changed member has the id or the object id of another member, also of one that is not changed.
+
+    Args:
+        stored: the catalog before the changes.
+        changes: additions, changes and removals; each item at most once.
+
+    Raises:
+        WorkspaceError: CONFLICT ``MEMBER_ID_TAKEN`` or ``MEMBER_OID_TAKEN``.
+    """
+    step = _ChangeSet(stored, changes)
+    _check_ids_of_new_members_unique(step)
+    _check_object_ids_unique(step)
+
+
 @dataclass(frozen=True)
 class _ChangeSet:
     """Definitions of the catalog's items before and after a set of changes."""
@@ -238,17 +253,28 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
 
 def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
     """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
-    added = [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
-    if not added:
-        return
-    retired = {to_identity_key(key) for key in find_retired_member_ids(change_set.stored)}
-    owners = _group_values_by_key(
-        (to_identity_key(key), key) for key, _ in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
-    )
+    added = _list_new_member_ids(change_set)
+    retired = {to_identity_key(key) for key in find_retired_member_ids(change_set.stored)} if added else set()
     for key in added:
         if to_identity_key(key) in retired:
             detail = f"The id {key} belonged to a removed member and cannot be used again."
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_RETIRED", detail)
+    _check_ids_of_new_members_unique(change_set)
+
+
+def _list_new_member_ids(change_set: _ChangeSet) -> list[str]:
+    return [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
+
+
+def _check_ids_of_new_members_unique(change_set: _ChangeSet) -> None:
+    """Raise an error for a new member id that looks like another member's id."""
+    added = _list_new_member_ids(change_set)
+    if not added:
+        return
+    owners = _group_values_by_key(
+        (to_identity_key(key), key) for key, _ in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
+    )
+    for key in added:
         others = [owner for owner in owners[to_identity_key(key)] if owner != key]
         if others:
             detail = f"The id {key} looks like the id of another member: {others[0]}."
@@ -256,6 +282,11 @@ def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
+    _check_object_ids_unique(change_set)
+
+
+def _check_object_ids_unique(change_set: _ChangeSet) -> None:
+    """Raise an error for a changed member whose object id another member has."""
     members = [
         (key, member.get("oid")) for key, member in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
     ]

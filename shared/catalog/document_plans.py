@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from shared.catalog.alert_rule_checks import QueryUse, list_new_query_uses
+from shared.catalog.change_rules import check_members_unique
 from shared.catalog.checks import check_new_member_ids
 from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
@@ -97,7 +98,8 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     be given in a document.
 
     Raises:
-        WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.
+        WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes` and
+            :func:`shared.catalog.change_rules.check_members_unique`.
     """
     declared = definitions_from_document(document)
     must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED
@@ -107,6 +109,8 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     drafts = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
     _withdraw_approvals(declared, drafts)
     plan = plan_changes_of_definitions(declared, stored, drafts)
+    # The document does not contain the members that were created through the API.
+    check_members_unique(stored, plan.changes)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _UNSIGNED, conflict=True) for key in sorted(drafts)]
     return CatalogPlan(plan.changes, (*plan.retained, *notes))
 

@@ -264,7 +264,7 @@ class CatalogService:
                 of the events.
 
         Raises:
-            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; the errors of
+            WorkspaceError: the errors of :func:`shared.catalog.document_plans.plan_document_for_command_line` and of
                 :meth:`commit_api_changes`.
         """
 

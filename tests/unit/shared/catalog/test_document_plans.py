@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from shared.auth.rights import Role
 from shared.catalog.document_plans import plan_document, plan_document_for_command_line
-from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import StoredCatalog
+from shared.catalog.items import ItemKind, to_definition
+from shared.catalog.models import Member, WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import apply_to_catalog
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
@@ -100,3 +103,19 @@ def test_a_renamed_query_keeps_the_approval_that_the_document_repeats() -> None:
         assert change.before is not None
         assert change.before["approval"] is not None
         assert change.after == {**change.before, "name": "New"}
+
+
+@pytest.mark.parametrize(
+    ("member_id", "oid", "code"), [("BOB@p", None, "MEMBER_ID_TAKEN"), ("carol@p", "ABC", "MEMBER_OID_TAKEN")]
+)
+def test_a_document_cannot_take_the_identity_of_a_member_of_the_api(member_id: str, oid: str | None, code: str) -> None:
+    """The command rejects a member that has the id or the object id of a member that the API created."""
+    document = build_document(None)
+    bob = to_definition(Member(id="bob@p", name="Bob", role=Role.VIEWER, oid="abc"))
+    item = CatalogItem(ItemKind.MEMBER, "bob@p", bob, ItemOrigin.API, AT, AT, "admin@p")
+    stored = apply_to_catalog(document)
+    stored = StoredCatalog(stored.version, (*stored.items, item))
+    added = Member(id=member_id, name="New", role=Role.ADMIN, oid=oid)
+    with pytest.raises(WorkspaceError) as caught:
+        plan_document_for_command_line(document.model_copy(update={"team": (*document.team, added)}), stored)
+    assert caught.value.code == code

@@ -66,7 +66,7 @@ _VALUES: Final[Mapping[ParameterType, tuple[str, str]]] = {
     ParameterType.DATETIME: ("Time, RFC 3339 in UTC", "2026-01-05T08:00:00Z"),
     ParameterType.TIMESPAN: ("Duration, ISO 8601 or Kusto", "PT15M"),
     ParameterType.GUID: ("UUID", "0f8fad5b-d9cb-469f-a165-70867728950e"),
-    ParameterType.DYNAMIC: ("Any JSON value", '["rig-1"]'),
+    ParameterType.DYNAMIC: ("Any JSON value; text is parsed as JSON", '["rig-1"]'),
 }
 """Meaning and example of the values of each type."""
 
@@ -90,4 +90,8 @@ def build_argument_schema(parameter: QueryParameter) -> dict[str, Any]:
     """Build the JSON schema of a tool argument for a declared parameter of a query."""
     meaning, example = _VALUES[parameter.type]
     description = f"{meaning} (Kusto {parameter.type}), for example {example}."
-    return {**build_query_parameter_schema(parameter), "description": description}
+    schema = build_query_parameter_schema(parameter)
+    if parameter.type is ParameterType.DYNAMIC:
+        # An argument is a JSON value; only in a query string it is JSON text.
+        schema = {} if parameter.default is None else {"default": parameter.default}
+    return {**schema, "description": description}

@@ -6,7 +6,10 @@ The section ``webhooks`` describes the requests that the service sends, one for 
 """
 
 import copy
-from collections.abc import Sequence
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
@@ -97,11 +100,35 @@ def _build_query_description(query: WarmQuery) -> str:
 
 
 def build_query_parameter_schema(parameter: QueryParameter) -> Schema:
-    """Build the JSON schema for the values of a declared query parameter."""
+    """Build the JSON schema for the values of a declared parameter in the query string, with its default."""
     schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
-    if not parameter.is_required and parameter.default is not None:
-        schema["default"] = parameter.default
+    if parameter.default is not None:
+        default = _DEFAULT_CONVERTERS.get(parameter.type, str)(parameter.default)
+        if default is not None:
+            schema["default"] = default
     return schema
+
+
+def _convert_decimal_default(value: Any) -> float | None:
+    """Convert a decimal to a JSON number; return None if the number would lose digits of the decimal."""
+    number = float(value)
+    return number if Decimal(repr(number)) == Decimal(str(value)) else None
+
+
+def _convert_dynamic_default(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_DEFAULT_CONVERTERS: Final[Mapping[ParameterType, Callable[[Any], Any]]] = {
+    ParameterType.BOOL: lambda value: str(value).lower() == "true",
+    ParameterType.INT: int,
+    ParameterType.LONG: int,
+    ParameterType.REAL: float,
+    ParameterType.DECIMAL: _convert_decimal_default,
+    ParameterType.GUID: lambda value: str(uuid.UUID(value)),
+    ParameterType.DYNAMIC: _convert_dynamic_default,
+}
+"""Converters of valid defaults, which can be text or JSON values, to the type of the parameter's schema."""
 
 
 def _build_parameter_object(parameter: QueryParameter) -> Schema:

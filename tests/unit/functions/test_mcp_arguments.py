@@ -1,5 +1,7 @@
 """Tests of the descriptions of MCP tool arguments."""
 
+from typing import Any
+
 import pytest
 
 from functions.mcp_arguments import DESCRIPTIONS, add_argument_descriptions, build_argument_schema
@@ -30,3 +32,11 @@ def test_each_type_of_parameter_has_an_example(kind: ParameterType) -> None:
     description = build_argument_schema(parameter)["description"]
     assert f"(Kusto {kind})" in description
     assert ", for example " in description
+
+
+@pytest.mark.parametrize("default", [{"a": [1]}, ["rig-1"], 4, "[1]"])
+def test_a_dynamic_argument_accepts_any_json_value(default: Any) -> None:
+    """An argument of the type dynamic accepts values of each JSON type, and has the default that was declared."""
+    schema = build_argument_schema(QueryParameter(name="p", type=ParameterType.DYNAMIC, default=default))
+    assert schema["default"] == default
+    assert "type" not in schema

@@ -1,14 +1,17 @@
 """Tests of the OpenAPI operations for approved queries, connections and event webhooks."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from functions import GROUPS
 from functions.telemetry import GROUP
+from shared.catalog.models import ParameterType, QueryParameter
 from shared.openapi.generated_operations import (
     build_event_webhooks,
+    build_query_parameter_schema,
     build_telemetry_operation,
     build_telemetry_url_path,
     describe_signal,
@@ -30,6 +33,34 @@ def test_the_summary_schema_has_all_properties_but_the_rows() -> None:
     answer, summary = schemas.named["QueryAnswer"], schemas.named["QuerySummary"]
     assert set(answer["properties"]) - set(summary["properties"]) == {"results"}
     assert set(answer["required"]) - set(summary["required"]) == {"results"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "published"),
+    [
+        (ParameterType.BOOL, "True", True),
+        (ParameterType.BOOL, False, False),
+        (ParameterType.INT, "+5", 5),
+        (ParameterType.LONG, 5.0, 5),
+        (ParameterType.REAL, "1.5e1", 15.0),
+        (ParameterType.DECIMAL, "1.50", 1.5),
+        (ParameterType.DECIMAL, "0.12345678901234567890", None),
+        (ParameterType.STRING, "", ""),
+        (ParameterType.DATETIME, "2026-01-05T08:00:00Z", "2026-01-05T08:00:00Z"),
+        (ParameterType.TIMESPAN, "PT5M", "PT5M"),
+        (ParameterType.GUID, "{" + str(UUID(int=1)) + "}", str(UUID(int=1))),
+        (ParameterType.DYNAMIC, {"a": ["\u00e9"]}, '{"a": ["\u00e9"]}'),
+        (ParameterType.DYNAMIC, "[1]", "[1]"),
+    ],
+)
+def test_the_default_of_a_parameter_has_the_type_of_its_schema(
+    kind: ParameterType, default: Any, published: Any
+) -> None:
+    """A default has the type of the parameter's schema; a decimal that a JSON number cannot represent is omitted."""
+    schema = build_query_parameter_schema(QueryParameter(name="p", type=kind, default=default))
+    assert schema.get("default") == published
+    assert published is None or Draft202012Validator(schema).is_valid(published)
+    assert type(schema.get("default")) is type(published)
 
 
 RIG = build_connection(

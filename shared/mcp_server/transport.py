@@ -432,7 +432,7 @@ def _to_sdk_prompt(prompt: Prompt) -> types.Prompt:
 
 def _fill_prompt_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     """Return a prompt's text with the values of its arguments; a missing optional argument has its default."""
-    text = prompt.text
+    values: dict[str, str] = {}
     for argument in prompt.arguments:
         value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
         if value is None:
@@ -440,8 +440,9 @@ def _fill_prompt_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
             raise _build_invalid_params_error(
                 f"The argument {argument.name!r} is required. Call prompts/get again with the arguments {names}."
             )
-        text = text.replace(f"{{{argument.name}}}", value)
-    return text
+        values[argument.name] = value
+    # All arguments are inserted at once, because a value can contain the name of another argument in braces.
+    return prompt.text.format_map(values)
 
 
 class _ItemPage[T](NamedTuple):

@@ -17,6 +17,7 @@ from shared.mcp_server.capabilities import (
     Tool,
     ToolResult,
 )
+from shared.mcp_server.prompts import COMPARE
 from shared.mcp_server.reply_contents import ReplyContents
 from shared.mcp_server.transport import ProtocolSession, handle_mcp_request
 from shared.runtime import SYSTEM_RUNTIME
@@ -229,3 +230,13 @@ async def test_a_too_large_result_is_replaced_by_an_error(*, is_error: bool) -> 
             (True, "RESULT_TOO_LARGE") if is_too_large else (False, None)
         )
         assert ("nextCall" in problem) is is_too_large
+
+
+async def test_a_value_of_a_prompt_is_inserted_unchanged() -> None:
+    """The value of a prompt's argument is inserted as it is, also if it contains another argument's name in braces."""
+    capabilities = Capabilities("ann", {}, {}, (COMPARE,))
+    arguments = {"first": "a {second} {timeRange} {x}", "second": "b {first}"}
+    get = {"name": COMPARE.name, "arguments": arguments}
+    reply = await send_request("prompts/get", get, headers={"mcp-name": COMPARE.name}, capabilities=capabilities)
+    text = json.loads(reply.body)["result"]["messages"][0]["content"]["text"]
+    assert text.startswith("Compare the surfaces a {second} {timeRange} {x} and b {first} over the last P1D. ")

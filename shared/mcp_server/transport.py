@@ -9,6 +9,7 @@ This module is separate from ``functions.mcp``, because the SDK loads slowly: on
 
 import asyncio
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
@@ -45,6 +46,7 @@ from shared.mcp_server.prompts import DEFAULTS
 from shared.mcp_server.reply_contents import ReplyContents, build_object_placeholder
 from shared.observability import logs
 from shared.observability.logs import request_id
+from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import serialise_json, serialise_json_in_parts
 from shared.text_formats.strict_json import parse_json_body
@@ -259,7 +261,7 @@ class ProtocolSession:
         )
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        page, cursor = _select_page(list(self._capabilities.tools.values()), params)
+        page, cursor = _select_page("tools", self._capabilities.tools, params)
         tools = await self._runtime.run_in_thread_if_large(len(page) * _ITEM_CHARACTERS, _build_sdk_tools, page)
         return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
@@ -289,7 +291,7 @@ class ProtocolSession:
         )
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        page, cursor = _select_page(list(self._capabilities.resources.values()), params)
+        page, cursor = _select_page("resources", self._capabilities.resources, params)
         size = len(page) * _ITEM_CHARACTERS
         resources = await self._runtime.run_in_thread_if_large(size, _build_sdk_resources, page)
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
@@ -322,7 +324,8 @@ class ProtocolSession:
         return types.ReadResourceResult(contents=[content])
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        page, cursor = _select_page(self._capabilities.prompts, params)
+        prompts = {prompt.name: prompt for prompt in self._capabilities.prompts}
+        page, cursor = _select_page("prompts", prompts, params)
         return types.ListPromptsResult(prompts=[_to_sdk_prompt(item) for item in page], next_cursor=cursor)
 
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -452,14 +455,25 @@ class _ItemPage[T](NamedTuple):
     next_cursor: str | None
 
 
-def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> _ItemPage[T]:
-    """Return the page of a list that a request's cursor selects."""
-    cursor = params.cursor if params else None
-    if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
-        raise _build_invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")
-    start = int(cursor or 0)
-    end = start + PAGE_SIZE
-    return _ItemPage(items[start:end], str(end) if end < len(items) else None)
+def _select_page[T](
+    list_name: str, items: Mapping[str, T], params: types.PaginatedRequestParams | None
+) -> _ItemPage[T]:
+    """Return the page of a list, sorted by key, that a request's cursor selects.
+
+    A cursor contains a key and not a position, so that no item is missed or repeated after additions and removals.
+    """
+    keys = sorted(items)
+    start = 0
+    if params is not None and params.cursor is not None:
+        try:
+            [last_key] = decode_cursor(list_name, params.cursor, (str,))
+        except ValueError:
+            message = "The cursor does not belong to this list; send the request without a cursor."
+            raise _build_invalid_params_error(message) from None
+        start = bisect_right(keys, str(last_key))
+    page = keys[start : start + PAGE_SIZE]
+    has_next = start + PAGE_SIZE < len(keys)
+    return _ItemPage([items[key] for key in page], encode_cursor(list_name, page[-1:]) if has_next else None)
 
 
 def _build_invalid_params_error(message: str) -> MCPError:

@@ -57,17 +57,14 @@ def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, A
 def test_the_list_of_tools_has_pages(service_with_many_queries: Service) -> None:
     """The list of tools has pages of at most 200 tools, and contains each approved query once."""
     caller = service_with_many_queries.create_client("admin@t")
-    for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
+    tools: list[str] = []
+    for method, kind, found in (("tools/list", "tools", tools), ("resources/list", "resources", [])):
         first = call_method(caller, method)["result"]
         second = call_method(caller, method, cursor=first["nextCursor"])["result"]
-        names = [one["name"] for page in (first, second) for one in page[kind]]
+        found += [one["name"] for page in (first, second) for one in page[kind]]
         assert (len(first[kind]), "nextCursor" in second) == (200, False)
-        assert len(names) == len(set(names)) > QUERIES
-    assert {f"warm_query_q_{n}" for n in range(QUERIES)} <= {
-        tool["name"]
-        for cursor in ({}, {"cursor": "200"})
-        for tool in call_method(caller, "tools/list", **cursor)["result"]["tools"]
-    }
+        assert len(found) == len(set(found)) > QUERIES
+    assert {f"warm_query_q_{n}" for n in range(QUERIES)} <= set(tools)
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])

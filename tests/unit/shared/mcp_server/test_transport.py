@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -19,7 +20,7 @@ from shared.mcp_server.capabilities import (
 )
 from shared.mcp_server.prompts import COMPARE
 from shared.mcp_server.reply_contents import ReplyContents
-from shared.mcp_server.transport import ProtocolSession, handle_mcp_request
+from shared.mcp_server.transport import PAGE_SIZE, ProtocolSession, handle_mcp_request
 from shared.runtime import SYSTEM_RUNTIME
 from shared.text_formats.large_json import LongInteger
 
@@ -240,3 +241,30 @@ async def test_a_value_of_a_prompt_is_inserted_unchanged() -> None:
     reply = await send_request("prompts/get", get, headers={"mcp-name": COMPARE.name}, capabilities=capabilities)
     text = json.loads(reply.body)["result"]["messages"][0]["content"]["text"]
     assert text.startswith("Compare the surfaces a {second} {timeRange} {x} and b {first} over the last P1D. ")
+
+
+async def list_resources(uris: Iterable[str], cursor: str | None = None) -> dict[str, Any]:
+    """Return one page of the resources with these URIs, and the cursor of the next page."""
+    resources = {uri: partial(Resource, uri, uri, uri, "Rows.", {}) for uri in uris}
+    capabilities = Capabilities("ann", {}, resources, ())
+    reply = await send_request("resources/list", {"cursor": cursor}, capabilities=capabilities)
+    result: dict[str, Any] = json.loads(reply.body)["result"]
+    return result
+
+
+async def test_pages_of_a_list_neither_repeat_nor_skip_items_after_changes() -> None:
+    """If items are added or removed between two pages, the unchanged items are neither repeated nor skipped."""
+    uris = [f"workspace://warm-queries/{number:03}" for number in range(PAGE_SIZE + 2)]
+    first = await list_resources(reversed(uris))
+    assert [one["uri"] for one in first["resources"]] == uris[:PAGE_SIZE]
+    kept = [uri for index, uri in enumerate(uris) if index not in (0, 1, PAGE_SIZE - 1)]
+    for changed in (kept, ["workspace://surfaces/new", *uris]):
+        second = await list_resources(changed, first["nextCursor"])
+        assert ([one["uri"] for one in second["resources"]], second.get("nextCursor")) == (uris[PAGE_SIZE:], None)
+
+
+async def test_the_cursor_of_another_list_is_rejected() -> None:
+    """A cursor is accepted only by the list that returned it."""
+    cursor = (await list_resources(map(str, range(PAGE_SIZE + 1))))["nextCursor"]
+    reply = await send_request("tools/list", {"cursor": cursor})
+    assert json.loads(reply.body)["error"]["code"] == -32602

@@ -262,10 +262,14 @@ def apply_container_change(change: ContainerChange, stored_definition: Mapping[s
         stored_definition: stored definition of the container; None if it does not exist.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``CONTAINER_NOT_FOUND``.
+        WorkspaceError: NOT_FOUND ``CONTAINER_NOT_FOUND``; INVALID ``DATA_CLASS_REFUSED`` if the change sets the data
+            class to ``evidence``.
     """
     if stored_definition is None:
         raise build_container_not_found_error()
+    # The class can have changed since the check of the request.
+    if is_data_class_changed_to_evidence(stored_definition, change.data_class):
+        raise _build_evidence_class_refused_error()
     container = Container.model_validate(stored_definition)
     changes = {
         "data_class": change.data_class,

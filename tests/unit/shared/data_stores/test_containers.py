@@ -7,11 +7,11 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.catalog.document import load_document
-from shared.catalog.items import ItemKind
+from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import Container, DataClass
 from shared.catalog.reader import build_catalog
 from shared.catalog.snapshot import Catalog
-from shared.data_stores.containers import Containers
+from shared.data_stores.containers import ContainerChange, Containers, apply_container_change
 from shared.data_stores.errors import build_container_outcome_unknown_error, build_store_unavailable_error
 from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.errors import WorkspaceError
@@ -129,3 +129,13 @@ async def test_a_container_of_a_database_that_was_removed_meanwhile_is_not_creat
     assert await get_error_code(open_containers(stores, account)) == "DATABASE_NOT_FOUND"
     assert account.containers == []
     assert not any(item.kind == ItemKind.CONTAINER for item in (await stores.service.load()).items)
+
+
+def test_a_change_cannot_set_the_data_class_to_evidence() -> None:
+    """A change can state the data class evidence only if the stored container has this class when it is committed."""
+    change = ContainerChange(data_class=DataClass.EVIDENCE)
+    evidence = BATCHES.model_copy(update={"data_class": DataClass.EVIDENCE})
+    assert apply_container_change(change, to_definition(evidence)) == evidence
+    with pytest.raises(WorkspaceError) as caught:
+        apply_container_change(change, to_definition(BATCHES))
+    assert caught.value.code == "DATA_CLASS_REFUSED"

@@ -21,7 +21,13 @@ from emulators.kusto.extensions.conversions import render_type_conversion
 from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.scalar_calls import (
+    JsonValue,
+    ScalarCall,
+    build_python_functions,
+    install_scalar_calls,
+    parse_dynamic,
+)
 from emulators.kusto.extensions.sql import KustoType, Sql, render_expression
 from emulators.kusto.python_functions import PythonFunction
 from emulators.kusto.series_functions import SeriesFunction
@@ -94,7 +100,7 @@ def infer_common_schema_output(json_texts: Sequence[str | None] | None) -> dict[
         if number % _STEPS == 0:
             raise_if_stopped()
         if each is not None:
-            schema = _merge_schemas(schema, _infer_value_schema(orjson.loads(each)))
+            schema = _merge_schemas(schema, _infer_value_schema(parse_dynamic(each)))
     return {"schema": orjson.dumps(schema).decode()}
 
 

@@ -104,7 +104,7 @@ def _set_key_in_json_text(bag_json: str | None, path: str | None, value_json: st
 def _edit_bag_in_json_text(function_name: str, bag_json: str, edit_bag: Callable[[JsonValue], JsonValue]) -> str:
     try:
         return orjson.dumps(edit_bag(_parse_json(bag_json))).decode()
-    except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
+    except (TypeError, RecursionError, json.JSONDecodeError):  # orjson reports too many levels as a TypeError
         raise FunctionFailure(
             "EMB0001",
             f"{function_name}() of a value that is not JSON or is nested too deeply is not supported by the embedded "
@@ -114,9 +114,10 @@ def _edit_bag_in_json_text(function_name: str, bag_json: str, edit_bag: Callable
 
 def _parse_json(json_text: str) -> JsonValue:
     """Parse JSON; an integer that possibly exceeds 64 bits remains JSON text, so that no digit is lost."""
-    parsed = orjson.loads(json_text)
-    # orjson parses an integer of more than 64 bits as a real.
-    return json.loads(json_text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(json_text) else parsed
+    if _LONG_INTEGER.search(json_text) is None:
+        return orjson.loads(json_text)
+    # orjson parses an integer of more than 64 bits as a real, and rejects one beyond the range of a double.
+    return json.loads(json_text, parse_int=orjson.Fragment, parse_constant=str)
 
 
 def _format_canonical_json(json_text: str) -> str:

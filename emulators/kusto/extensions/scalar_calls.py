@@ -5,6 +5,7 @@ An extension lists its functions as `ScalarCall`. ``build_python_functions`` cre
 """
 
 import functools
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ _ACCEPTED: Mapping[str, frozenset[str]] = {
     "bool": frozenset({"bool", "null", "dynamic", *_NUMBERS}),
 }
 """Kusto types that an argument of each kind accepts."""
+_INTEGERS_OF_64_BITS = range(-(2**63), 2**64)
 
 
 type JsonValue = Any
@@ -123,14 +125,30 @@ def _build_function_that_parses_arguments(call: ScalarCall) -> Callable[..., Any
 
 def _parse_argument(argument_kind: str, value: Any) -> JsonValue:
     if argument_kind == "dynamic":
-        return orjson.loads(value)
+        return parse_dynamic(value)
     if argument_kind == "*":
         found: list[str] = []
         for each in value:
-            parsed = orjson.loads(each) if each is not None else None
+            parsed = parse_dynamic(each) if each is not None else None
             found += [str(item) for item in parsed] if isinstance(parsed, list) else [str(parsed or "")]
         return found
     return value
+
+
+def parse_dynamic(json_text: str) -> JsonValue:
+    """Parse the JSON text of a dynamic value.
+
+    Integers beyond 64 bits become reals; beyond the range of a double, these are infinite.
+    """
+    try:
+        return orjson.loads(json_text)
+    except orjson.JSONDecodeError:
+        return json.loads(json_text, parse_int=_parse_integer)
+
+
+def _parse_integer(digits: str) -> int | float:
+    number = int(digits)
+    return number if number in _INTEGERS_OF_64_BITS else float(digits)
 
 
 def _render_call(call: ScalarCall, node: ir.FunctionCall) -> Sql:

@@ -53,3 +53,16 @@ def test_scalar_functions_have_the_documented_result(endpoint: Endpoint, express
 def test_a_scalar_argument_of_a_wrong_type_is_rejected(endpoint: Endpoint, expression: str) -> None:
     """A scalar argument of a wrong type, and a failed assertion, are reported as errors of the query."""
     assert endpoint.query_error_code(f"print {expression}") in ("General_BadRequest", "BadRequest_NotSupported")
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ("treepath({bag})", ["['a']", "['b']"]),
+        ("toscalar(print v = {bag} | summarize buildschema(v))", {"a": "double", "b": "long"}),
+    ],
+)
+def test_an_integer_beyond_the_range_of_a_double_is_a_real(endpoint: Endpoint, call: str, value: Any) -> None:
+    """Functions accept a dynamic value with an integer beyond the range of a double; the integer counts as a real."""
+    bag = f'parse_json(\'{{"a": {"9" * 310}, "b": 1}}\')'
+    assert endpoint.query_rows(f"print x = {call.format(bag=bag)}") == [[value]]

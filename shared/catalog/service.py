@@ -340,7 +340,7 @@ class CatalogService:
             self._on_change()
         try:
             await self.flush_and_count_pending_events()
-        except WorkspaceError:
+        except Exception:  # noqa: BLE001  the changes are stored, so the caller must not get an error
             _LOG.exception("audit events of catalog changes stay pending")
         return outcome
 

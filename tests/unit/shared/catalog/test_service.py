@@ -346,6 +346,20 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
         assert len(await opened.list_audited_changes()) == ITEMS
 
 
+async def test_an_unexpected_error_of_an_announcement_does_not_fail_a_stored_change(tmp_path: Path) -> None:
+    """If the announcement of a stored change fails unexpectedly, the change succeeds, and its events stay pending."""
+
+    async def fail(_: Sequence[PendingEvent]) -> None:
+        raise RuntimeError
+
+    async with open_catalog_stores(tmp_path) as opened:
+        service = CatalogService(opened.store, opened.log, announce=fail)
+        assert len((await service.apply(DOCUMENT, "apply")).changes) == ITEMS
+        assert len(await opened.store.list_pending_events()) == ITEMS
+        with pytest.raises(RuntimeError):
+            await service.flush_and_count_pending_events()
+
+
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     """If a chain rejects an event, it stays pending and is reported, and later events are appended."""
     content = {"ActionType": "A", "EntityType": "WarmQuery", "EntityID": "mine", "AfterState": {"limit": math.nan}}

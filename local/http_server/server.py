@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import resource
 import socket
+import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, ClassVar, cast
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -119,6 +121,8 @@ class HttpConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._is_rejected = False
         self._upgraded = False
+        self._is_upgrade_ignored = False
+        self._end_of_ignored_upgrade = 0
         self._sizes = HeadSizeCounter()
         self._data = b""
         self._fault: WorkspaceError | None = None
@@ -151,11 +155,44 @@ class HttpConnection(HttpToolsProtocol):
         self._heard = self.loop.time()
         self._idle_order.move_to_end(self)
         self._data = data
-        super().data_received(data)
+        self._parse(data)
         if not self._sizes.try_count_parser_input(len(data)):
             self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._start_timer(self._limits.seconds)
+
+    def _parse(self, data: bytes) -> None:
+        """Pass received bytes to the parser; parse each request whose upgrade is ignored again as a plain request.
+
+        The parser skips the body of every request with an upgrade, and would parse it as the next request.
+        """
+        super().data_received(data)
+        rest = memoryview(data)
+        while self._is_upgrade_ignored and self._is_reading():
+            rest = rest[self._end_of_ignored_upgrade :]
+            self._parse_head_without_upgrade()
+            if rest and self._is_reading():
+                super().data_received(rest)  # type: ignore[arg-type]  # a view avoids copies, and the parser accepts it
+
+    def _is_reading(self) -> bool:
+        return not self._is_rejected and not self.transport.is_closing()
+
+    def _parse_head_without_upgrade(self) -> None:
+        """Parse the head of the current request with a new parser, which then expects the body of this request."""
+        headers = self.headers
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        lines += [b"%b: %b" % each for each in headers if each[0] != b"upgrade"]
+        self._is_upgrade_ignored = False
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        super().data_received(b"\r\n".join([*lines, b"", b""]))
+        # The app receives all headers; it replies to a handshake of the live stream that it cannot accept itself.
+        self.headers[:] = headers
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Store where the head of a request with an ignored upgrade ends (callback of uvicorn)."""
+        upgrade = cast("httptools.HttpParserUpgrade", sys.exception())
+        self._end_of_ignored_upgrade = upgrade.args[0]
 
     def on_message_begin(self) -> None:
         """Record that a request has begun (callback of the parser)."""
@@ -195,11 +232,19 @@ class HttpConnection(HttpToolsProtocol):
             raise
         if host is not None:
             self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
+        # An upgrade to another protocol than WebSocket is ignored (RFC 9110 section 7.8).
+        self._is_upgrade_ignored = (
+            self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT" and not self._should_upgrade()
+        )
+        if self._is_upgrade_ignored:
+            return
         super().on_headers_complete()
         self._expected_part = _ExpectedPart.BODY
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
+        if self._is_upgrade_ignored:
+            return
         self._sizes.mark_parser_buffer_empty()
         self._expected_part = _ExpectedPart.NOTHING
         super().on_message_complete()

@@ -352,6 +352,39 @@ async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
             await asyncio.sleep(0.8)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"Content-Length: 32\r\n\r\n" + WHOLE, b"Transfer-Encoding: chunked\r\n\r\n20\r\n" + WHOLE + b"\r\n0\r\n\r\n"],
+)
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+@pytest.mark.parametrize("is_split", [False, True])
+async def test_an_unsupported_upgrade_is_ignored(
+    address: Address, *, body: bytes, protocol: bytes, is_split: bool
+) -> None:
+    """A request for an unsupported upgrade is a plain request, whose body is never parsed as the next request."""
+    assert len(WHOLE) == 32
+    head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: %b\r\n" % protocol
+    sent = (head + body) * 2
+    parts = [bytes([each]) for each in sent] if is_split else [sent]
+    answer = await send_in_parts(address, *parts, LAST)
+    assert answer.count(b"HTTP/1.1 200 ") == answer.count(b"HTTP/1.1 ") == 3
+    assert [part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"32", b"32", b"0"]
+
+
+async def test_the_app_gets_the_header_of_an_ignored_upgrade(app: App, address: Address) -> None:
+    """The app gets the headers of an upgrade that the server ignores, because it can redirect WebSocket handshakes."""
+    head = b"GET http://b/a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    assert (await send_in_parts(address, head)).startswith(b"HTTP/1.1 200 ")
+    assert app.headers == [(b"host", b"b"), (b"connection", b"Upgrade, close"), (b"upgrade", b"websocket")]
+
+
+@pytest.mark.parametrize("target", [b"/\xff", b"ftp://a/"])
+async def test_an_invalid_request_with_an_ignored_upgrade_gets_one_reply(address: Address, target: bytes) -> None:
+    """An invalid request for an unsupported upgrade gets one 400 reply."""
+    head = b"POST %b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" % target
+    assert parse_problem(await send_in_parts(address, head + WHOLE))["status"] == 400
+
+
 async def test_trailers_do_not_become_headers(app: App, address: Address) -> None:
     """Trailers of a chunked body do not become headers of this or the next request."""
     chunked = (

@@ -22,7 +22,7 @@ from local.http_server.error_replies import (
     build_error_reply,
     read_or_create_request_id,
 )
-from local.http_server.files import SignedLinkHandler
+from local.http_server.files import SignedLinkHandler, wait_for_disconnect
 from local.http_server.request_head import check_host_header, check_request_target, check_single_idempotency_key
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
@@ -154,7 +154,7 @@ class HttpApp:
             body = await _read_body(scope["headers"], receive, limit, count_bytes)
         except WorkspaceError as error:
             return build_error_reply(error, client_request_id, close_connection=True)
-        with watch_for_disconnect(lambda: _wait_for_disconnect(receive)) as watch:
+        with watch_for_disconnect(lambda: wait_for_disconnect(receive)) as watch:
             try:
                 return await self._dispatch_request(scope, body, client_request_id)
             except WorkspaceError as error:
@@ -253,11 +253,6 @@ async def _read_body(
         parts.append(part)
         has_more = message.get("more_body", False)
     return b"".join(parts)
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _build_internal_error(detail: str) -> WorkspaceError:

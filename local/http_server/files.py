@@ -72,9 +72,8 @@ class SignedLinkHandler:
         except (OSError, ValueError):
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         with file:
-            await _send_file(
-                scope, send, file, [*_build_download_headers(linked), (b"x-request-id", request_id.encode())]
-            )
+            headers = [*_build_download_headers(linked), (b"x-request-id", request_id.encode())]
+            await _send_file(scope, receive, send, file, headers)
 
     def _require_valid_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
@@ -120,7 +119,9 @@ def _build_download_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tuple[bytes, bytes]]) -> None:
+async def _send_file(
+    scope: Scope, receive: Receive, send: Send, file: IO[bytes], headers: list[tuple[bytes, bytes]]
+) -> None:
     found = os.fstat(file.fileno())
     etag = f'"{found.st_mtime_ns:x}-{found.st_size:x}"'.encode()
     given = dict(scope["headers"])
@@ -139,13 +140,30 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
     elif part.status == 416:  # noqa: PLR2004  Range Not Satisfiable
         headers.append((b"content-range", f"bytes */{found.st_size}".encode()))
     await send({"type": "http.response.start", "status": part.status, "headers": headers})
-    await _send_byte_range(send, file, part if scope["method"] == "GET" else _ByteRange(part.status, 0, 0))
+    # The server ignores what is sent after a disconnect, so without this the whole file would still be read.
+    disconnect = asyncio.create_task(wait_for_disconnect(receive))
+    try:
+        byte_range = part if scope["method"] == "GET" else _ByteRange(part.status, 0, 0)
+        await _send_byte_range(send, file, byte_range, disconnect.done)
+    finally:
+        disconnect.cancel()
 
 
-async def _send_byte_range(send: Send, file: IO[bytes], byte_range: _ByteRange) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client of a request has disconnected; ignore the parts of the body that arrive until then."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_byte_range(
+    send: Send, file: IO[bytes], byte_range: _ByteRange, has_disconnected: Callable[[], bool]
+) -> None:
+    """Send a range of a file; stop if the client has disconnected."""
     file.seek(byte_range.first)
     remaining = byte_range.end - byte_range.first
     while remaining:
+        if has_disconnected():
+            return
         chunk = await asyncio.to_thread(file.read, min(remaining, _CHUNK))
         if not chunk:
             raise OSError("a stored file was truncated while it was being sent")

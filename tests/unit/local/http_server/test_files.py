@@ -1,5 +1,6 @@
 """Tests of file downloads over HTTP: ranges, ETags and errors."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from local.http_server.application import Message
 from local.http_server.files import SignedLinkHandler
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks
@@ -95,6 +97,27 @@ async def test_each_rejected_file_request_has_its_error_code(
     ):
         reply = await anonymous_client.request(method, address)
         assert (reply.status_code, reply.json()["code"]) == (status, code), address
+
+
+async def test_a_download_ends_when_its_client_disconnects(tmp_path: Path, file_link: str) -> None:
+    """If the client of a download disconnects, the rest of the file is not read."""
+    is_gone = asyncio.Event()
+    sizes = []
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            sizes.append(len(message["body"]))
+            is_gone.set()
+
+    async def receive() -> Message:
+        await is_gone.wait()
+        return {"type": "http.disconnect"}
+
+    path, _, query = file_link.partition("/files/")[2].partition("?")
+    scope = {"method": "GET", "raw_path": f"/files/{path}".encode(), "query_string": query.encode(), "headers": []}
+    files = SignedLinkHandler(tmp_path / "blobs", FileLinks("", tmp_path / "files-key"), accept_upload)
+    await files.serve(scope, receive, send, "id")
+    assert 0 < sum(sizes) < len(CONTENT)
 
 
 async def test_no_link_can_be_verified_while_the_key_is_damaged(tmp_path: Path) -> None:

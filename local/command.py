@@ -17,7 +17,7 @@ from local.errors import StartError
 from local.host.life_cycle import Host, HostOptions
 from local.host.triggers import load_local_settings
 from shared.observability import exporters
-from shared.observability.logs import configure_json_logs
+from shared.observability.logs import configure_json_logs, parse_log_level
 from shared.settings import Settings
 from shared.validation.validation_messages import reword_pydantic_error
 
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     out, sys.stdout = sys.stdout, sys.stderr
     try:
         load_local_settings(parsed.app)
-        configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
+        _configure_log()
         _reject_unknown_telemetry_exporters()
         options = _build_options_and_set_environment(
             parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT)
@@ -47,6 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
     except StartError as error:
         print(f"the local host does not start: {error}", file=sys.stderr)
         return 1
+
+
+def _configure_log() -> None:
+    try:
+        configure_json_logs(parse_log_level(os.environ.get("LOG_LEVEL") or "INFO"))
+    except ValueError as error:
+        raise StartError(f"LOG_LEVEL {error}") from None
 
 
 def _reject_unknown_telemetry_exporters() -> None:

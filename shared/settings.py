@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from shared.observability.logs import parse_log_level
 
 EMBEDDED_ENGINE_URL_FILE: Final = "kusto-uri"
 """Name of the file in a data directory that contains the URL of its embedded query engine."""
@@ -309,7 +311,12 @@ class Settings(BaseModel):
         "`https://dash.example`; none by default. It does not apply to links to files and uploads; on Azure, the "
         "deployment allows the same origins to use these.",
     )
-    log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
+    log_level: Annotated[str, AfterValidator(parse_log_level)] = Field(
+        "INFO",
+        alias="LOG_LEVEL",
+        description="Lowest level of the service's own log that is written: `DEBUG`, `INFO`, `WARNING`, `ERROR` or "
+        "`CRITICAL`.",
+    )
     application_insights: str = Field(
         "",
         repr=False,

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from emulators.kusto.tables import (
 )
 from emulators.kusto.translator import Translator
 from emulators.kusto.translator_process import ForkedTranslator
-from shared.observability.logs import configure_json_logs
+from shared.observability.logs import configure_json_logs, parse_log_level
 
 DATABASE_FILE = "telemetry.duckdb"
 _GRACE_SECONDS = 5
@@ -234,7 +235,10 @@ def main(forked_translator: ForkedTranslator | None) -> None:
         forked_translator: first translator process; None to start one.
     """
     arguments = _parse_arguments()
-    level = os.environ.get("LOG_LEVEL") or "INFO"
+    try:
+        level = parse_log_level(os.environ.get("LOG_LEVEL") or "INFO")
+    except ValueError as error:
+        sys.exit(f"LOG_LEVEL {error}")
     configure_json_logs(level)
     _PACKAGE_LOGGER.setLevel(level)
     code = 0

@@ -15,7 +15,7 @@ from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 from emulators.web_pubsub.upstream import HttpUpstream
-from shared.observability.logs import configure_json_logs
+from shared.observability.logs import configure_json_logs, parse_log_level
 
 type ExitCode = int
 
@@ -24,9 +24,13 @@ _GRACE_SECONDS = 3
 
 
 def main() -> ExitCode:
-    """Parse the command line and serve the emulator until it is stopped; return 0, or 1 if the port is in use."""
+    """Parse the command line and serve the emulator until it is stopped; return 0, or 1 if it cannot start."""
     arguments = _build_parser().parse_args()
-    configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
+    try:
+        configure_json_logs(parse_log_level(os.environ.get("LOG_LEVEL") or "INFO"))
+    except ValueError as error:
+        print(f"the emulator does not start: LOG_LEVEL {error}", file=sys.stderr)
+        return 1
     hubs = HubSettings(anonymous=arguments.anonymous)
     if arguments.upstream:
         hubs = HubSettings(

@@ -250,6 +250,13 @@ param webhooksEnabled bool = false
 param webhookAllowedNetworks string[] = []
 
 @description('Log level of the app.')
+@allowed([
+  'DEBUG'
+  'INFO'
+  'WARNING'
+  'ERROR'
+  'CRITICAL'
+])
 param logLevel string = 'INFO'
 
 @description('Further settings of the app, by name. They replace those of the templates.')

@@ -43,6 +43,18 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
+def parse_log_level(text: str) -> str:
+    """Return the name of a log level in upper case.
+
+    Raises:
+        ValueError: there is no such log level.
+    """
+    level = text.upper()
+    if level not in logging.getLevelNamesMapping():
+        raise ValueError(f"must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {text!r}")
+    return level
+
+
 def configure_json_logs(lowest_level: str) -> None:
     """Write the logs of the process to standard error as JSON lines.
 

@@ -53,6 +53,15 @@ async def test_no_token_is_logged() -> None:
     assert token[:20] not in log
 
 
+def test_an_unknown_log_level_is_rejected() -> None:
+    """If LOG_LEVEL is not a log level, the emulator does not start, and names the setting."""
+    environment = os.environ | {"LOG_LEVEL": "Information"}
+    command = [*COMMAND, "--access-key", "k" * 32]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("the emulator does not start: LOG_LEVEL must be DEBUG, INFO,")
+
+
 def test_a_short_access_key_is_rejected() -> None:
     """An access key of less than 32 bytes is rejected."""
     ended = subprocess.run([*COMMAND, "--access-key", "short"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from local.command import _build_parser, _read_port, _read_settings_from_environment
+from local.command import _build_parser, _configure_log, _read_port, _read_settings_from_environment
 from local.errors import StartError
 
 WRONG_PORTS = ["65536", "99999", "-1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5_000, "x"]
@@ -38,3 +38,10 @@ def test_an_invalid_schedule_stops_the_start(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("VERIFY_SCHEDULE", "@daily")
     with pytest.raises(StartError, match=r"^VERIFY_SCHEDULE '@daily' is not an NCRONTAB expression"):
         _read_settings_from_environment()
+
+
+def test_an_unknown_log_level_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for a failed start names the setting with an unknown log level and its value."""
+    monkeypatch.setenv("LOG_LEVEL", "Information")
+    with pytest.raises(StartError, match=r"^LOG_LEVEL must be DEBUG, INFO, .*, not 'Information'"):
+        _configure_log()

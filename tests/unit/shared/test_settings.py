@@ -67,6 +67,13 @@ def test_the_services_own_account_is_not_a_data_store(own: str) -> None:
         assert Settings.read({**environment, "COSMOS_ENDPOINT": other}).data_store_accounts == accounts
 
 
+def test_the_log_level_is_checked() -> None:
+    """LOG_LEVEL is a log level in upper or lower case; another value is rejected with the setting's name."""
+    assert Settings.read({"LOG_LEVEL": "warning"}).log_level == "WARNING"
+    with pytest.raises(ValidationError, match=r"LOG_LEVEL\n.* must be DEBUG, INFO"):
+        Settings.read({"LOG_LEVEL": "Information"})
+
+
 JOB_SCHEDULES = {str(field.alias) for name, field in Settings.model_fields.items() if name.endswith("_schedule")} - {
     "BACKGROUND_SCHEDULE"
 }

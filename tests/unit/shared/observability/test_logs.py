@@ -42,6 +42,13 @@ def test_log_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
     assert host_log.getvalue() == ""
 
 
+def test_names_of_log_levels_ignore_letter_case() -> None:
+    """The name of a log level can have lower-case letters; an unknown name is rejected."""
+    assert logs.parse_log_level("debug") == "DEBUG"
+    with pytest.raises(ValueError, match="must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not 'Information'"):
+        logs.parse_log_level("Information")
+
+
 def test_an_existing_log_formatter_is_not_replaced(host_log: io.StringIO) -> None:
     """If a handler has a formatter, the handler is not changed."""
     handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host_log)

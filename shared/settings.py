@@ -224,6 +224,7 @@ class Settings(BaseModel):
     compaction_quiet_minutes: float = Field(
         10.0,
         gt=0,
+        le=525_600,
         alias="COMPACTION_QUIET_MINUTES",
         description="Minutes without a new blob in an hour of the archive before its blobs are merged, and minutes "
         "for which the merged blobs are then retained.",

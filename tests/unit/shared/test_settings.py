@@ -74,6 +74,14 @@ def test_the_log_level_is_checked() -> None:
         Settings.read({"LOG_LEVEL": "Information"})
 
 
+def test_compaction_waits_at_most_a_year() -> None:
+    """COMPACTION_QUIET_MINUTES is rejected with its name if it is more than a year or infinite."""
+    assert Settings.read({"COMPACTION_QUIET_MINUTES": "525600"}).compaction_quiet_minutes == 525_600
+    for value in ("525601", "inf"):
+        with pytest.raises(ValidationError, match="COMPACTION_QUIET_MINUTES"):
+            Settings.read({"COMPACTION_QUIET_MINUTES": value})
+
+
 JOB_SCHEDULES = {str(field.alias) for name, field in Settings.model_fields.items() if name.endswith("_schedule")} - {
     "BACKGROUND_SCHEDULE"
 }

@@ -60,39 +60,72 @@ def read_host_json(folder: Path) -> HostJson:
     """Read host.json in an app's folder; return the defaults if the file is missing.
 
     Raises:
-        StartError: the file is not a JSON object, or a setting of Durable Functions is invalid.
+        StartError: the file is not a JSON object, or a setting is invalid.
     """
-    extensions = _read_json_object_or_empty(folder / "host.json").get("extensions", {})
+    extensions = _read_section(_read_json_object_or_empty(folder / "host.json"), "extensions")
     return HostJson(
-        route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
-        max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
-        durable=_parse_durable_settings(extensions.get("durableTask", {})),
+        route_prefix=_read_text(_read_section(extensions, "http"), "routePrefix", _DEFAULT_PREFIX),
+        max_event_batch_size=_read_count(_read_section(extensions, "eventHubs"), "maxEventBatchSize", _DEFAULT_BATCH),
+        durable=_parse_durable_settings(_read_section(extensions, "durableTask")),
     )
 
 
 def _parse_durable_settings(section: Mapping[str, Any]) -> DurableSettings:
     default = DurableSettings()
-    settings = DurableSettings(
-        hub=replace_setting_references(str(section.get("hubName", default.hub))),
-        max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
-        max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
-        version=section.get("defaultVersion"),
+    return DurableSettings(
+        hub=replace_setting_references(_read_text(section, "hubName", default.hub)),
+        max_activities=_read_count(section, "maxConcurrentActivityFunctions", default.max_activities),
+        max_orchestrators=_read_count(section, "maxConcurrentOrchestratorFunctions", default.max_orchestrators),
+        version=_read_text(section, "defaultVersion", default.version),
     )
-    if min(settings.max_activities, settings.max_orchestrators) < 1:
-        raise StartError(
-            "host.json: maxConcurrentActivityFunctions and maxConcurrentOrchestratorFunctions must be at least 1"
-        )
-    return settings
+
+
+def _read_section(section: Mapping[str, Any], name: str, file_name: str = "host.json") -> Mapping[str, Any]:
+    """Return an object in a settings file; null counts as missing, and a missing object is empty."""
+    value = section.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise StartError(f"{file_name}: {name} must be a JSON object")
+    return value
+
+
+def _read_text[T: str | None](section: Mapping[str, Any], name: str, default: T) -> str | T:
+    value = section.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise StartError(f"host.json: {name} must be a text")
+    return value
+
+
+def _read_count(section: Mapping[str, Any], name: str, default: int) -> int:
+    value = section.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or value < 1 or value is True:
+        raise StartError(f"host.json: {name} must be a whole number of at least 1")
+    return value
 
 
 def load_local_settings(folder: Path) -> None:
     """Set the ``Values`` of local.settings.json in the environment; existing variables have priority.
 
+    A value that is null counts as missing.
+
     Raises:
-        StartError: the file is not a JSON object.
+        StartError: the file is not a JSON object, or a value cannot be that of an environment variable.
     """
-    for name, value in _read_json_object_or_empty(folder / "local.settings.json").get("Values", {}).items():
-        os.environ.setdefault(name, str(value))
+    file_name = "local.settings.json"
+    for name, value in _read_section(_read_json_object_or_empty(folder / file_name), "Values", file_name).items():
+        if isinstance(value, dict | list):
+            raise StartError(f"{file_name}: {name} must be a text")
+        if value is None:
+            continue
+        try:
+            os.environ.setdefault(name, str(value))
+        except (ValueError, OSError):
+            raise StartError(f"{file_name}: {name!r} cannot be an environment variable with this value") from None
 
 
 def replace_setting_references(text: str) -> str:

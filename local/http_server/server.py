@@ -516,13 +516,15 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; clients that connect before the server runs wait in its queue.
 
     Raises:
-        StartError: the address is not available, for instance because another process uses it.
+        StartError: the address is invalid or not available, for instance because another process uses it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    except UnicodeError:
+        raise StartError(f"cannot listen on {host}: the name is not a valid host name") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Otherwise the system takes megabytes of a reply at a time, and the reads of a slow client are not noticed.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)

@@ -1,6 +1,9 @@
 """Tests of app settings, of host.json, and of the selection of functions by their trigger."""
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +73,54 @@ def test_an_invalid_host_json_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "host.json").write_text(text)
     with pytest.raises(StartError, match=r"host\.json is not"):
         read_host_json(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"extensions": null}', '{"extensions": {"http": null, "eventHubs": {"maxEventBatchSize": null}}}']
+)
+def test_null_in_a_host_json_is_a_missing_setting(tmp_path: Path, text: str) -> None:
+    """A section or setting in host.json that is null has its default."""
+    (tmp_path / "host.json").write_text(text)
+    assert read_host_json(tmp_path) == HostJson("api", 100)
+
+
+@pytest.mark.parametrize(
+    ("extensions", "name"),
+    [
+        ([], "extensions"),
+        ({"http": "x"}, "http"),
+        ({"http": {"routePrefix": 1}}, "routePrefix"),
+        ({"eventHubs": {"maxEventBatchSize": 0}}, "maxEventBatchSize"),
+        ({"eventHubs": {"maxEventBatchSize": "x"}}, "maxEventBatchSize"),
+        ({"eventHubs": {"maxEventBatchSize": True}}, "maxEventBatchSize"),
+        ({"durableTask": {"hubName": {}}}, "hubName"),
+        ({"durableTask": {"maxConcurrentActivityFunctions": 1.5}}, "maxConcurrentActivityFunctions"),
+    ],
+)
+def test_an_invalid_setting_in_a_host_json_is_rejected(tmp_path: Path, extensions: Any, name: str) -> None:
+    """An invalid setting in host.json, such as a batch size of 0, stops the start with the name of the setting."""
+    (tmp_path / "host.json").write_text(json.dumps({"extensions": extensions}))
+    with pytest.raises(StartError, match=f"host.json: {name} must be "):
+        read_host_json(tmp_path)
+
+
+def test_null_in_local_settings_is_a_missing_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app setting in local.settings.json that is null is not set; its other ones are texts or numbers."""
+    monkeypatch.setattr(os, "environ", {})
+    for text in ('{"Values": null}', '{"Values": {"A": null, "B": 1}}'):
+        (tmp_path / "local.settings.json").write_text(text)
+        load_local_settings(tmp_path)
+    assert os.environ == {"B": "1"}
+
+
+@pytest.mark.parametrize(
+    ("values", "name"), [([], "Values"), ({"A": {}}, "A"), ({"A=B": ""}, "'A=B'"), ({"A": "\0"}, "'A'")]
+)
+def test_invalid_local_settings_are_rejected(tmp_path: Path, values: Any, name: str) -> None:
+    """An invalid value in local.settings.json stops the start with its name."""
+    (tmp_path / "local.settings.json").write_text(json.dumps({"Values": values}))
+    with pytest.raises(StartError, match=rf"local\.settings\.json: {name} (must|cannot) be "):
+        load_local_settings(tmp_path)
 
 
 def test_placeholders_in_bindings_are_replaced_with_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from local.errors import StartError
 from local.http_server.application import Message, Receive, Send
 from local.http_server.server import ConnectionLimits, HttpConnection, Server, open_listening_socket
 
@@ -383,6 +384,12 @@ async def test_an_invalid_request_with_an_ignored_upgrade_gets_one_reply(address
     """An invalid request for an unsupported upgrade gets one 400 reply."""
     head = b"POST %b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" % target
     assert parse_problem(await send_in_parts(address, head + WHOLE))["status"] == 400
+
+
+def test_an_invalid_host_name_is_rejected() -> None:
+    """The reason for a failed start names a host that is no valid host name."""
+    with pytest.raises(StartError, match="cannot listen on aaa"):
+        open_listening_socket("a" * 64, 0)
 
 
 async def test_trailers_do_not_become_headers(app: App, address: Address) -> None:

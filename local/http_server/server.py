@@ -48,7 +48,10 @@ _MAX_CONNECTIONS = 1000
 _STREAMS_SHARE = 0.8
 """Maximum share of all connections that may be live streams; the others are reserved for requests."""
 _LINGER_SECONDS = 1.0
-"""Delay in seconds of the close after an error reply; an immediate close would reset the connection."""
+"""Delay in seconds of the close after an error reply; an immediate close would reset the connection.
+
+If the application replies before it has received the whole body, the delay starts again while parts of it arrive.
+"""
 
 
 def _compute_connection_limit() -> int:
@@ -102,6 +105,27 @@ class _ExpectedPart(Enum):
     BODY = auto()
 
 
+class _ReplyTransport(asyncio.Transport):
+    """Transport to which uvicorn writes the reply of the application; the connection decides when it is closed."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._close = close
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write a part of the reply."""
+        self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closing or closed."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close the connection after the reply."""
+        self._close()
+
+
 class HttpConnection(HttpToolsProtocol):
     """uvicorn connection that closes when a request does not arrive in time, or the client does not read a reply."""
 
@@ -120,6 +144,7 @@ class HttpConnection(HttpToolsProtocol):
         self._unread_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_rejected = False
+        self._linger_end = 0.0
         self._upgraded = False
         self._is_upgrade_ignored = False
         self._end_of_ignored_upgrade = 0
@@ -150,9 +175,9 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; reject a request whose head is invalid or too large."""
+        self._heard = self.loop.time()
         if self._is_rejected:
             return
-        self._heard = self.loop.time()
         self._idle_order.move_to_end(self)
         self._data = data
         self._parse(data)
@@ -238,7 +263,10 @@ class HttpConnection(HttpToolsProtocol):
         )
         if self._is_upgrade_ignored:
             return
+        previous = self.cycle
         super().on_headers_complete()
+        if self.cycle is not previous:
+            self.cycle.transport = _ReplyTransport(self.transport, self._close_after_reply)
         self._expected_part = _ExpectedPart.BODY
 
     def on_message_complete(self) -> None:
@@ -421,18 +449,37 @@ class HttpConnection(HttpToolsProtocol):
 
     def _reply_then_close_after_delay(self, reply: Reply) -> None:
         """Send a reply and close the connection after a delay; ignore the data that arrives until then."""
-        self._is_rejected = True
-        if self._timer is not None:
-            self._timer.cancel()
         if self._has_unfinished_response():
             # The application waits for the rest of the body and must not send after this reply.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._write_reply(reply)
+        self._start_to_linger(_LINGER_SECONDS)
+
+    def _close_after_reply(self) -> None:
+        """Close the connection after a reply of the application; wait until the client has sent the rest of the body.
+
+        Many clients read the reply only then, and a reset of the connection would destroy it.
+        """
+        if self.pipeline or not self.cycle.more_body:
+            self.transport.close()
+        elif self._is_reading():
+            self._start_to_linger(self._limits.seconds)
+            self.flow.resume_reading()
+
+    def _start_to_linger(self, seconds: float) -> None:
+        """Ignore received data from now on; close the connection when none arrives, at the latest after ``seconds``."""
+        self._is_rejected = True
+        if self._timer is not None:
+            self._timer.cancel()
         self.transport.write_eof()
+        self._linger_end = self.loop.time() + seconds
         self._timer = self.loop.call_later(_LINGER_SECONDS, self._close_after_delay)
 
     def _close_after_delay(self) -> None:
+        if self.loop.time() < min(self._linger_end, self._heard + _LINGER_SECONDS):
+            self._timer = self.loop.call_later(_LINGER_SECONDS, self._close_after_delay)
+            return
         self._timer = None
         self._close()
 

@@ -36,13 +36,14 @@ class App:
         self.free.set()
         self.called = asyncio.Event()
         self.gone = 0
+        self.is_body_read = True
         self.headers: list[tuple[bytes, bytes]] = []
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Reply to a request with the length of its body."""
         self.called.set()
         size = 0
-        message: Message = {"more_body": True}
+        message: Message = {"more_body": self.is_body_read}
         while message.get("more_body"):
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -53,6 +54,8 @@ class App:
         await self.free.wait()
         text = str(size).encode() + self.padding
         headers = [(b"content-length", str(len(text)).encode())]
+        if not self.is_body_read:
+            headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})
 
@@ -390,6 +393,18 @@ def test_an_invalid_host_name_is_rejected() -> None:
     """The reason for a failed start names a host that is no valid host name."""
     with pytest.raises(StartError, match="cannot listen on aaa"):
         open_listening_socket("a" * 64, 0)
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+async def test_a_client_that_sends_a_large_body_gets_an_early_reply(app: App, address: Address) -> None:
+    """If the application replies without the body, a client that first sends its whole body still gets this reply."""
+    app.is_body_read = False
+    body = WHOLE * 1_000_000
+    head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
+    answer = await send_in_parts(address, head, body)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"\r\n\r\n0")
 
 
 async def test_trailers_do_not_become_headers(app: App, address: Address) -> None:

@@ -67,13 +67,13 @@ class ConnectionLimits:
         connections: maximum number of open connections.
         seconds: maximum time in seconds for each of these: until the first request of a connection; for all headers of
             a request; between two parts of its body; and while the client reads nothing of a reply.
-        unread_seconds: time in seconds after which the connection of a client that reads nothing of a reply may be
-            closed to make room for a new connection.
+        stalled_seconds: time in seconds after which the connection of a client that sends nothing of a body, or reads
+            nothing of a reply, may be closed to make room for a new connection.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)
     seconds: float = 30.0
-    unread_seconds: float = 5.0
+    stalled_seconds: float = 5.0
 
     @property
     def max_streams(self) -> int:
@@ -402,7 +402,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def try_abort_if_unread(self) -> bool:
         """Close this connection at once if its client does not read its replies; return whether it was closed."""
-        stopped = self._has_stopped_reading(self.loop.time(), self._limits.unread_seconds)
+        stopped = self._has_stopped_reading(self.loop.time(), self._limits.stalled_seconds)
         if self not in self.connections or not stopped:
             return False
         self.connections.discard(self)
@@ -410,8 +410,15 @@ class HttpConnection(HttpToolsProtocol):
         return True
 
     def try_close_unless_busy(self) -> bool:
-        """Close this connection unless it processes a request or sends a reply; return whether it was closed."""
-        busy = bool(self.pipeline) if self._expected_part is _ExpectedPart.BODY else self._has_unfinished_response()
+        """Close this connection unless it receives a body, processes a request or sends a reply.
+
+        Return whether it was closed.
+        """
+        if self._expected_part is _ExpectedPart.BODY:
+            is_stalled = self.loop.time() - self._heard >= self._limits.stalled_seconds
+            busy = self._is_waiting_for_server() or not is_stalled
+        else:
+            busy = self._has_unfinished_response()
         # A normal close would leave the socket open until the client has read its reply.
         busy = busy or self.transport.get_write_buffer_size() > 0
         if busy or self._is_rejected or self.transport.is_closing():

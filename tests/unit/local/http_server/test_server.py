@@ -209,7 +209,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, stalled_seconds=0)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
 async def test_an_idle_connection_is_closed_for_a_new_one(address: Address, begun: bytes) -> None:
     """If the limit of connections is reached, the connection that is idle longest is closed for the new one."""
@@ -224,6 +224,23 @@ async def test_an_idle_connection_is_closed_for_a_new_one(address: Address, begu
     assert left == b"" if not begun else parse_problem(left)["code"] == "TOO_MANY_CONNECTIONS"
     assert not silent[2][0].at_eof()
     for _, writer in silent:
+        writer.close()
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, stalled_seconds=DEADLINE)])
+async def test_a_new_connection_replaces_none_that_sends_a_body(app: App, address: Address) -> None:
+    """A new connection is rejected if all others have sent a part of a body shortly before."""
+    sending = [await asyncio.open_connection(*address) for _ in range(3)]
+    for _, writer in sending:
+        app.called.clear()
+        writer.write(HALF_BODY)
+        async with asyncio.timeout(DEADLINE):
+            await app.called.wait()
+    assert parse_problem(await send_in_parts(address, WHOLE))["code"] == "TOO_MANY_CONNECTIONS"
+    for reader, writer in sending:
+        writer.write(b"de")
+        async with asyncio.timeout(DEADLINE):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
         writer.close()
 
 
@@ -269,7 +286,7 @@ async def test_a_client_that_reads_slowly_gets_the_whole_reply(app: App, address
     assert size > len(app.padding)
 
 
-@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, unread_seconds=0)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, stalled_seconds=0)])
 @pytest.mark.parametrize("sent", [WHOLE, LAST, WHOLE * 8])
 async def test_connections_of_clients_that_do_not_read_are_closed_for_new_ones(
     app: App, server: Server, address: Address, sent: bytes
@@ -287,7 +304,7 @@ async def test_connections_of_clients_that_do_not_read_are_closed_for_new_ones(
         assert len(server.config.idle_order) <= 3  # type: ignore[attr-defined]  # a LimitedConfig
 
 
-@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, unread_seconds=DEADLINE)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, stalled_seconds=DEADLINE)])
 async def test_a_new_connection_replaces_none_whose_client_still_reads(
     app: App, server: Server, address: Address
 ) -> None:

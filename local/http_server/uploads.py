@@ -60,6 +60,14 @@ class _Block(NamedTuple):
     size: int
 
 
+class _Part(NamedTuple):
+    """Content of a block: the file that contains it, and its position in this file in bytes."""
+
+    block: _Block
+    file: Path
+    offset: int
+
+
 class UploadInterruptedError(Exception):
     """Exception raised if the client disconnects before the upload is complete."""
 
@@ -177,7 +185,9 @@ class _Upload:
         others = await self._threads.run(self._sum_bytes_of_other_blocks, block_name)
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
-            await self._threads.run(self._move_draft_to_block, draft, block_name)
+            # A request that joins blocks then deletes all of them, also those that it does not know.
+            async with self._join_lock:
+                await self._threads.run(self._move_draft_to_block, draft, block_name)
 
     async def join_listed_blocks(self, receive: Receive) -> None:
         """Join the blocks that the request body lists, in this order, to the blob, and delete all blocks.
@@ -197,26 +207,41 @@ class _Upload:
 
     def _is_blob_joined_from(self, block_names: Sequence[str]) -> bool:
         """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
-        return [block.name for block in self._read_committed_blocks()] == list(block_names)
+        if [block.name for block in self._read_committed_blocks()] != list(block_names):
+            return False
+        return {block.name for block in self._iterate_uncommitted_blocks()}.isdisjoint(block_names)
 
     def _write_joined_blocks(self, block_names: Sequence[str], draft: Path) -> list[_Block]:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
-        missing = next((block for block in block_names if not (self._blocks / block).exists()), None)
-        if missing is not None:
-            raise _build_invalid_list_error(f"block {_block_id_from_name(missing)} was not uploaded")
-        joined = [_Block(block, (self._blocks / block).stat().st_size) for block in block_names]
-        remaining = sum(block.size for block in joined)
+        parts = list(self._find_latest_blocks(block_names))
+        remaining = sum(part.block.size for part in parts)
         if remaining > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
         with draft.open("r+b") as target:
-            for block in joined:
+            for part in parts:
                 # The blocks are copied; the reserve of the disk must remain free for other data.
                 _require_disk_space(self._folder, remaining)
-                with (self._blocks / block.name).open("rb") as source:
-                    shutil.copyfileobj(source, target, _WRITE_BYTES)
-                remaining -= block.size
+                with part.file.open("rb") as source:
+                    source.seek(part.offset)
+                    _copy_bytes(source, target, part.block.size)
+                remaining -= part.block.size
             _flush_file(target)
-        return joined
+        return [part.block for part in parts]
+
+    def _find_latest_blocks(self, block_names: Sequence[str]) -> Iterator[_Part]:
+        """Iterate over the contents of blocks: the uploaded ones, else those from which the blob was joined before."""
+        latest: dict[str, _Part] = {}
+        offset = 0
+        for block in self._read_committed_blocks():
+            latest[block.name] = _Part(block, self._path, offset)
+            offset += block.size
+        latest |= {
+            block.name: _Part(block, self._blocks / block.name, 0) for block in self._iterate_uncommitted_blocks()
+        }
+        for name in block_names:
+            if name not in latest:
+                raise _build_invalid_list_error(f"block {_block_id_from_name(name)} was not uploaded")
+            yield latest[name]
 
     async def format_block_list_as_xml(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
@@ -320,8 +345,6 @@ class _Upload:
         except FileNotFoundError:
             # The upload of a whole file deleted the folder at the same time.
             self._create_block_folder_and_move_draft(draft, block_name)
-        # The blob does not contain the new block, even if the list of the joined blocks names an earlier one.
-        self._committed_list.unlink(missing_ok=True)
 
     def _create_block_folder_and_move_draft(self, draft: Path, block_name: str) -> None:
         self._blocks.mkdir(parents=True, exist_ok=True)
@@ -368,6 +391,15 @@ def _require_disk_space(folder: Path, byte_count: int) -> None:
         raise _build_disk_full_error() from error
     if free < byte_count:
         raise _build_disk_full_error()
+
+
+def _copy_bytes(source: IO[bytes], target: IO[bytes], byte_count: int) -> None:
+    while byte_count:
+        data = source.read(min(byte_count, _WRITE_BYTES))
+        if not data:
+            raise OSError("a stored block was truncated while it was being joined")
+        target.write(data)
+        byte_count -= len(data)
 
 
 def _flush_file(file: IO[bytes]) -> None:

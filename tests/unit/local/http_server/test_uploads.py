@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import pytest
@@ -257,19 +258,58 @@ async def test_simultaneous_requests_to_join_blocks_succeed(anonymous_client: ht
     assert [reply.status_code for reply in await asyncio.gather(*requests)] == [201] * 3
 
 
+async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: Path) -> None:
+    """A block that arrives while a request joins others is stored after the others were deleted."""
+    is_waiting = asyncio.Event()
+    tasks: list[asyncio.Task[uploads.UploadReply]] = []
+
+    class JoinLock(asyncio.Lock):
+        async def acquire(self) -> Literal[True]:
+            if self.locked():
+                is_waiting.set()
+            return await super().acquire()
+
+    async def send_new_block_while_joining(_: str) -> None:
+        if lock.locked() and not tasks:
+            tasks.append(asyncio.create_task(serve("block", b"new", blockid="Mg==")))
+            waiting = asyncio.create_task(is_waiting.wait())
+            await asyncio.wait({tasks[0], waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+
+    async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
+        async def receive() -> uploads.Message:
+            return {"type": "http.request", "body": body}
+
+        return await handler.serve("PUT", linked, {"comp": part, **query}, receive)
+
+    handler = uploads.UploadHandler(tmp_path, send_new_block_while_joining)
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    lock = handler._join_locks["downloads", "job/upload"] = JoinLock()
+    await serve("block", b"old", blockid="MQ==")
+    await serve("blocklist", b"<BlockList><Latest>MQ==</Latest></BlockList>")
+    assert await tasks[0] == (201, b"")
+    blocks = build_block_folder(tmp_path / "downloads", "job/upload")
+    assert {path.name for path in blocks.iterdir()} == {"committed", b"2".hex()}
+
+
 async def test_blocks_that_are_uploaded_again_are_joined_again(
     anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
 ) -> None:
-    """If blocks of a joined file are uploaded again, the same list joins the new blocks, and needs all of them."""
+    """If a block of a joined file is uploaded again, the same list joins it with the earlier content of the others.
+
+    A delayed duplicate of a block therefore does not prevent that a client repeats the list after a lost reply.
+    """
     listed = f"{url}&comp=blocklist"
     content = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
-    for text in (b"old", b"new"):
-        assert (await anonymous_client.put(build_block_url(url, b"1"), content=text)).status_code == 201
-        reply = await anonymous_client.put(listed, content=content)
-        assert (reply.status_code, reply.json()["errors"][0]["message"]) == (400, "block Mg== was not uploaded")
-        assert (await anonymous_client.put(build_block_url(url, b"2"), content=b".")).status_code == 201
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"old")).status_code == 201
+    reply = await anonymous_client.put(listed, content=content)
+    assert (reply.status_code, reply.json()["errors"][0]["message"]) == (400, "block Mg== was not uploaded")
+    assert (await anonymous_client.put(build_block_url(url, b"2"), content=b".")).status_code == 201
+    assert (await anonymous_client.put(listed, content=content)).status_code == 201
+    for block, expected in ((b"1", b"block 1."), (b"2", b"block 1block 2"), (b"2", b"block 1block 2")):
+        assert (await anonymous_client.put(build_block_url(url, block), content=b"block " + block)).status_code == 201
         assert (await anonymous_client.put(listed, content=content)).status_code == 201
-        assert await blob_store.read("job/upload") == text + b"."
+        assert await blob_store.read("job/upload") == expected
 
 
 @pytest.mark.parametrize("left", [b"1", b"2"])

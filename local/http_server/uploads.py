@@ -60,7 +60,7 @@ class _Block(NamedTuple):
     size: int
 
 
-class _Part(NamedTuple):
+class _BlockContent(NamedTuple):
     """Content of a block: the file that contains it, and its position in this file in bytes."""
 
     block: _Block
@@ -228,15 +228,16 @@ class _Upload:
             _flush_file(target)
         return [part.block for part in parts]
 
-    def _find_latest_blocks(self, block_names: Sequence[str]) -> Iterator[_Part]:
+    def _find_latest_blocks(self, block_names: Sequence[str]) -> Iterator[_BlockContent]:
         """Iterate over the contents of blocks: the uploaded ones, else those from which the blob was joined before."""
-        latest: dict[str, _Part] = {}
+        latest: dict[str, _BlockContent] = {}
         offset = 0
         for block in self._read_committed_blocks():
-            latest[block.name] = _Part(block, self._path, offset)
+            latest[block.name] = _BlockContent(block, self._path, offset)
             offset += block.size
         latest |= {
-            block.name: _Part(block, self._blocks / block.name, 0) for block in self._iterate_uncommitted_blocks()
+            block.name: _BlockContent(block, self._blocks / block.name, 0)
+            for block in self._iterate_uncommitted_blocks()
         }
         for name in block_names:
             if name not in latest:

@@ -11,7 +11,7 @@ import contextlib
 import resource
 import socket
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -143,6 +143,7 @@ class HttpConnection(HttpToolsProtocol):
         self._begun = self._heard = self._read_at = self.loop.time()
         self._unread_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._unfinished: deque[RequestResponseCycle] = deque()
         self._is_rejected = False
         self._linger_end = 0.0
         self._upgraded = False
@@ -167,8 +168,12 @@ class HttpConnection(HttpToolsProtocol):
         self._start_timer(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timer of a closed connection, and no longer count the connection."""
+        """Cancel the timer of a closed connection, no longer count the connection, and notify the application."""
         self._idle_order.pop(self, None)
+        # uvicorn notifies only the last of several pipelined requests.
+        for cycle in self._unfinished:
+            cycle.disconnected = True
+            cycle.message_event.set()
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -266,6 +271,7 @@ class HttpConnection(HttpToolsProtocol):
         previous = self.cycle
         super().on_headers_complete()
         if self.cycle is not previous:
+            self._unfinished.append(self.cycle)
             self.cycle.transport = _ReplyTransport(self.transport, self._close_after_reply)
         self._expected_part = _ExpectedPart.BODY
 
@@ -280,6 +286,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Record that a reply was written (callback of uvicorn)."""
         self._unread_bytes = 0
+        self._unfinished.popleft()
         super().on_response_complete()
 
     def resume_writing(self) -> None:

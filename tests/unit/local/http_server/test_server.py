@@ -140,6 +140,29 @@ async def test_function_is_notified_of_a_stalled_caller(app: App, address: Addre
             await asyncio.sleep(0.01)
 
 
+async def test_a_disconnect_is_reported_for_each_pipelined_request() -> None:
+    """If a client disconnects after several requests, the application is notified for the one that it processes."""
+    is_running, is_gone = asyncio.Event(), asyncio.Event()
+
+    async def wait_for_disconnect(_: Message, receive: Receive, __: Send) -> None:
+        is_running.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        is_gone.set()
+
+    listener = open_listening_socket("127.0.0.1", 0)
+    server = Server(wait_for_disconnect, 1)
+    serving = asyncio.create_task(server.serve([listener]))
+    _, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(WHOLE * 3)
+    async with asyncio.timeout(DEADLINE):
+        await is_running.wait()
+        writer.close()
+        await is_gone.wait()
+    server.should_exit = True
+    await serving
+
+
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
     """A connection without any request is closed without a reply."""

@@ -151,12 +151,18 @@ async def test_a_deleted_temporary_file_does_not_hide_the_cause_of_a_failure(
         await uploads.UploadHandler(tmp_path, accept_upload).serve("PUT", linked, query, delete_drafts_and_disconnect)
 
 
-async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None:
+async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a request is cancelled while a thread joins blocks, the joined file is deleted; the blocks stay."""
     block = build_block_folder(tmp_path / "downloads", "job/upload") / b"0".hex()
     block.parent.mkdir(parents=True)
-    # The thread waits at the block until the test opens and writes to it.
-    os.mkfifo(block)
+    block.write_bytes(b"0")
+    is_joining, is_cancelled = threading.Event(), threading.Event()
+
+    def wait_for_cancellation(*_: object) -> None:
+        is_joining.set()
+        is_cancelled.wait()
+
+    monkeypatch.setattr(uploads, "_copy_bytes", wait_for_cancellation)
 
     async def send_block_list() -> uploads.Message:
         return {"type": "http.request", "body": b"<BlockList><Latest>MA==</Latest></BlockList>"}
@@ -166,10 +172,11 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path) -> None
         handler = uploads.UploadHandler(tmp_path, accept_upload, runtime=Runtime(open_pool=lambda *_: threads))
         serving = handler.serve("PUT", linked, {"comp": "blocklist"}, send_block_list)
         task = asyncio.create_task(serving)
-        writer = await asyncio.to_thread(block.open, "wb")
+        await asyncio.to_thread(is_joining.wait)
         task.cancel()
-        with writer, pytest.raises(asyncio.CancelledError):
+        with pytest.raises(asyncio.CancelledError):
             await task
+        is_cancelled.set()
     assert [path.name for path in (tmp_path / "downloads").rglob("*") if not path.is_dir()] == [block.name]
 
 

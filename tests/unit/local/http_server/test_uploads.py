@@ -276,12 +276,13 @@ async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: 
                 is_waiting.set()
             return await super().acquire()
 
-    async def send_new_block_while_joining(_: str) -> None:
+    async def send_new_block_while_joining(_: str) -> str:
         if lock.locked() and not tasks:
             tasks.append(asyncio.create_task(serve("block", b"new", blockid="Mg==")))
             waiting = asyncio.create_task(is_waiting.wait())
             await asyncio.wait({tasks[0], waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
+        return "ann"
 
     async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
         async def receive() -> uploads.Message:

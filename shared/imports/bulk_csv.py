@@ -363,8 +363,9 @@ class BulkConverter:
         cell, mapping = self._get_internal_column_name(self._mapper.mapping.timestamp), self._mapper.mapping
         if mapping.timestamp_format is not TimestampFormat.RFC3339:
             digits = 6 if mapping.timestamp_format is TimestampFormat.EPOCH_SECONDS else 3
-            is_plain_number = f"regexp_full_match({cell}, '[0-9]{{1,13}}(\\.[0-9]{{1,{digits}}})?')"
-            value = f"TRY_CAST(CAST({cell} AS DECIMAL(30, {digits})) * {10**digits} AS BIGINT)"
+            # Longer numbers can exceed the range of times in DuckDB, which then fails instead of returning null.
+            is_plain_number = f"regexp_full_match({cell}, '[0-9]{{1,{18 - digits}}}(\\.[0-9]{{1,{digits}}})?')"
+            value = f"CAST(CAST({cell} AS DECIMAL(30, {digits})) * {10**digits} AS BIGINT)"
             return f"CASE WHEN {is_plain_number} THEN {value} END"
         instant = f"CASE WHEN regexp_full_match({cell}, '{_ZONED}') THEN epoch_us(TRY_CAST({cell} AS TIMESTAMPTZ))"
         if mapping.time_zone.upper() in {"UTC", "ETC/UTC"}:

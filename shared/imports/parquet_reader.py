@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shared.imports.parquet_pages import BufferedSource, ColumnPages, read_column_pages
@@ -303,13 +304,38 @@ def _require_valid_cells(row: Mapping[str, Any]) -> None:
 def _reduce_column_to_microseconds(array: pa.Array) -> pa.Array:
     """Convert the nanosecond times of a column to microseconds; first decode a column with dictionary encoding.
 
-    Times with a time zone are converted to UTC.
+    Digits of nanoseconds are cut off, also from times before 1970. Times with a time zone are converted to UTC.
     """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = _reduce_type_to_microseconds(array.type)
+    if kind == array.type:
+        return array
+    if pa.types.is_nested(kind):
+        return _reduce_nested_array_to_microseconds(array, kind)
+    if pa.types.is_timestamp(kind) and array.type.unit == "ns":
+        return _floor_to_thousands(array.view(pa.int64())).view(kind)
     # Only digits of nanoseconds can be lost: units longer than a microsecond remain, as their conversion can overflow.
-    return array if kind == array.type else array.cast(kind, safe=False)
+    return array.cast(kind, safe=False)
+
+
+def _reduce_nested_array_to_microseconds(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    # The copy omits the values of other rows, which a slice of an array contains, too.
+    array = pa.concat_arrays([array])
+    is_struct = pa.types.is_struct(kind)
+    children = [array.field(index) for index in range(kind.num_fields)] if is_struct else [array.values]
+    reduced = [
+        child if child.type == kind.field(index).type else _reduce_column_to_microseconds(child)
+        for index, child in enumerate(children)
+    ]
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[: kind.num_buffers], children=reduced)
+
+
+def _floor_to_thousands(numbers: pa.Array) -> pa.Array:
+    """Divide whole numbers by 1,000 and round down; Arrow's division and its casts of times round towards zero."""
+    quotients = pc.divide(numbers, 1000)
+    is_above = pc.greater(pc.multiply(quotients, 1000), numbers)
+    return pc.subtract(quotients, is_above.cast(pa.int64()))
 
 
 def _reduce_type_to_microseconds(kind: pa.DataType) -> pa.DataType:

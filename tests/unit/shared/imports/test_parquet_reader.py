@@ -147,18 +147,22 @@ def test_the_first_and_last_times_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("kind", "number", "text"),
     [
-        (pa.timestamp("ns", "UTC"), "1970-01-01T00:00:00.000001Z"),
-        (pa.timestamp("ns"), "1970-01-01T00:00:00.000001"),
-        (pa.time64("ns"), "00:00:00.000001"),
-        (pa.duration("ns"), "1e-06s"),
+        (pa.timestamp("ns", "UTC"), 1_999, "1970-01-01T00:00:00.000001Z"),
+        (pa.timestamp("ns", "UTC"), -1, "1969-12-31T23:59:59.999999Z"),
+        (pa.timestamp("ns", "UTC"), -1_000, "1969-12-31T23:59:59.999999Z"),
+        (pa.timestamp("ns"), -(2**63), "1677-09-21T00:12:43.145224"),
+        (pa.timestamp("ns"), 1_999, "1970-01-01T00:00:00.000001"),
+        (pa.time64("ns"), 1_999, "00:00:00.000001"),
+        (pa.duration("ns"), 1_999, "1e-06s"),
+        (pa.duration("ns"), -1_999, "-1e-06s"),
     ],
     ids=str,
 )
-def test_nanoseconds_are_cut_in_nested_values_too(kind: pa.DataType, text: str) -> None:
-    """Digits beyond microseconds are cut, alone and in lists, objects and maps."""
-    values = build_numbers([1_999] * 10, kind)
+def test_nanoseconds_are_cut_in_nested_values_too(kind: pa.DataType, number: int, text: str) -> None:
+    """Digits beyond microseconds are cut, before 1970, too, alone and in lists, objects and maps."""
+    values = build_numbers([number] * 10, kind)
     content = build_file(
         alone=values,
         listed=pa.ListArray.from_arrays(list(range(11)), values),
@@ -173,6 +177,19 @@ def test_nanoseconds_are_cut_in_nested_values_too(kind: pa.DataType, text: str) 
         "nested": {"at": text},
         "mapped": [["at", text]],
     }
+
+
+@pytest.mark.parametrize("missing", [None, []], ids=str)
+def test_lists_of_nanoseconds_are_separate_in_each_row(missing: list[int] | None) -> None:
+    """Each row has the times of its own list, also after rows without times and in later row groups."""
+    kind = pa.list_(pa.timestamp("ns"))
+    listed = pa.array([*[missing] * 5, *([n * 1_000 - 1, None] for n in range(5))], kind)
+    payloads = [json.loads(each["payload"]) for each in list_messages(open_file(build_file(listed=listed)))]
+    assert payloads[4].get("listed") == missing
+    assert [each["listed"] for each in payloads[5:7]] == [
+        ["1969-12-31T23:59:59.999999", None],
+        ["1970-01-01T00:00:00", None],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,13 @@ class ParquetReader:
             metadata = pq.read_metadata(file)
             # The decoder would repeat each text of a dictionary for each row that has the text.
             dictionaries = list_dictionary_column_paths(metadata)
-            self._file = pq.ParquetFile(file, metadata=metadata, read_dictionary=dictionaries)
+            self._file = pq.ParquetFile(
+                file,
+                metadata=metadata,
+                read_dictionary=dictionaries,
+                # As nanoseconds, times before 1677 and after 2262 would silently become other times.
+                coerce_int96_timestamp_unit="us",
+            )
         except (pa.ArrowException, OSError) as error:
             raise FileRejectedError(f"The file is not a valid Parquet file: {_shorten_message(error)}.") from None
         self._columns = [str(name) for name in self._file.schema_arrow.names]

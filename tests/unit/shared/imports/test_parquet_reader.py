@@ -192,6 +192,20 @@ def test_lists_of_nanoseconds_are_separate_in_each_row(missing: list[int] | None
     ]
 
 
+def test_int96_times_are_read_in_all_years() -> None:
+    """A time in the deprecated type INT96, which Spark writes, is read as it is, or its row is rejected."""
+    texts = ["1600-01-01T00:00:00.000001", "9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999", "2600-01-01"]
+    times = pa.array([datetime.fromisoformat(each) for each in texts], pa.timestamp("us"))
+    target = io.BytesIO()
+    pq.write_table(pa.table({"time": times, "value": times}), target, use_deprecated_int96_timestamps=True)
+    reader = open_file(target.getvalue(), time_zone="UTC")
+    assert [each["payload"] for each in list_messages(reader)] == [f'{{"value":"{texts[n]}"}}' for n in (0, 2)]
+    assert [reason.split(",")[0] for _, reason in list_rejected_rows(reader)] == [
+        "Column `time` has the time 9999-12-31T23:59:59.999999Z",
+        "Column `time` has the time 2600-01-01T00:00:00.000000Z",
+    ]
+
+
 @pytest.mark.parametrize(
     "content", [b"PAR1", build_file()[:-20], b"", b"time,x\n1,2\n", build_file()[:-8] + b"\xff" * 4 + b"PAR1"]
 )

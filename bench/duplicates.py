@@ -63,7 +63,9 @@ def _build_random_rows(seed: int) -> list[TelemetryRow]:
     source = random.Random(seed)  # noqa: S311  no secret
     return [
         TelemetryRow(
-            (source.getrandbits(64), source.getrandbits(64)), (_NOW, "line", "[]", "d", f"m-{number}", '{"a":1}')
+            (source.getrandbits(64), source.getrandbits(64)),
+            (_NOW, "line", "[]", "d", f"m-{number}", '{"a":1}'),
+            _NOW,
         )
         for number in range(BATCH)
     ]

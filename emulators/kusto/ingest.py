@@ -22,7 +22,6 @@ import duckdb
 from emulators.kusto.sandbox import abort_process
 from emulators.kusto.store import (
     MAX_DELETED_ROWS,
-    MessageKey,
     Offset,
     RejectedEvent,
     TelemetryRow,
@@ -304,6 +303,7 @@ class HubConsumer:
             for partition, offset in offsets.items():
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
                 hub.commit_sequence_number(partition, offset.sequence)
+            self._behind_since = _map_partitions_to_oldest_waiting_events(hub, offsets)
             while not self._stop.is_set():
                 self._delete_expired_rows_if_due()
                 self._ingest_new_events(hub, offsets)
@@ -346,22 +346,22 @@ class HubConsumer:
         return len(events) >= SMALL_BATCH or sum(len(event.body) for event in events) >= MAX_READ_BYTES
 
     def _store_batch(self, partition: str, offset: Offset, events: Sequence[QueuedEvent]) -> None:
-        rows: dict[MessageKey, TelemetryRow] = {}
+        rows: list[TelemetryRow] = []
         rejected: list[RejectedEvent] = []
         unrouted = 0
         for event in events:
             try:
-                row = row_from_impulse_if_routed(event.body)
+                row = row_from_impulse_if_routed(event.body, event.enqueued)
             except (ValueError, RecursionError) as error:
                 rejected.append(RejectedEvent(event.sequence, str(error), event.body))
                 continue
             if row is None:
                 unrouted += 1
             else:
-                rows.setdefault(row.key, row)
+                rows.append(row)
         with self._mark_memory_use():
             added = self._store.append_events_and_count_new_rows(
-                partition, offset, list(rows.values()), rejected, _get_naive_utc_now()
+                partition, offset, rows, rejected, _get_naive_utc_now()
             )
         self._lacks_memory_since = None
         self.added += added
@@ -395,7 +395,8 @@ class HubConsumer:
         now = _get_naive_utc_now()
         deleted = 0
         with self._mark_memory_use():
-            self._store.trim_keys_and_rejected_events(now)
+            # Events that wait can repeat messages that arrived up to 24 hours before them.
+            self._store.trim_keys_and_rejected_events(min([now, *self._behind_since.values()]))
             if self._retention is not None:
                 deleted = self._store.delete_and_count_rows_ingested_before(now - self._retention)
         self.expired += deleted
@@ -421,6 +422,15 @@ def _get_valid_offset(hub: HubFile, partition: str, stored_offset: Offset) -> Of
     if sequence < stored_offset.sequence:
         _LOGGER.warning("the hub's file was replaced; partition %s is read after event %d", partition, sequence)
     return Offset(sequence, stored_offset.newest)
+
+
+def _map_partitions_to_oldest_waiting_events(hub: HubFile, offsets: Mapping[str, Offset]) -> dict[str, datetime]:
+    """Return for each partition with events after its offset the time at which the hub stored the first of them."""
+    waiting = {
+        partition: hub.read_events(partition, offsets.get(partition, _NO_OFFSET).sequence, 1)
+        for partition in hub.read_partition_names()
+    }
+    return {partition: events[0].enqueued for partition, events in waiting.items() if events}
 
 
 def _get_naive_utc_now() -> datetime:

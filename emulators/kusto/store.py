@@ -48,7 +48,7 @@ _CHUNK_KEYS = 20_000
 
 
 class TimeRange(NamedTuple):
-    """Times when the first and the last of a group of message keys were stored, as naive datetimes in UTC.
+    """Times when the first and the last message of a group arrived in the event hub, as naive datetimes in UTC.
 
     The search for duplicates of a message is limited to such a range.
     """
@@ -64,7 +64,7 @@ class _PeriodFilter:
     Attributes:
         bits: bits of the filter.
         count: number of keys.
-        stored: time range in which the keys were stored.
+        stored: time range in which the messages of the keys arrived.
     """
 
     bits: npt.NDArray[np.uint8]
@@ -77,7 +77,7 @@ class FilterMatches(NamedTuple):
 
     Attributes:
         are_possibly_stored: flag for each examined key; False if the key is certainly new.
-        time_range: times in which the possibly stored keys were stored; None if all keys are new.
+        time_range: times in which the messages of the possibly stored keys arrived; None if all keys are new.
     """
 
     are_possibly_stored: npt.NDArray[np.bool_]
@@ -97,7 +97,7 @@ class RecentKeys:
         self._period_filters: list[_PeriodFilter] = []
 
     def add(self, keys: Keys, time_range: TimeRange) -> None:
-        """Add keys that were stored in a time range."""
+        """Add keys of messages that arrived in a time range."""
         while len(keys):
             period_filter = self._get_or_create_period_filter(time_range)
             chunk = keys[: self._capacity - period_filter.count]
@@ -108,7 +108,7 @@ class RecentKeys:
             keys = keys[len(chunk) :]
 
     def flag_possibly_stored_keys(self, keys: Keys) -> FilterMatches:
-        """Return which keys are possibly stored, and the time range in which they must be searched."""
+        """Return which keys are possibly stored, and the time range of arrivals in which they must be searched."""
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
         places = self._compute_bit_positions(keys)
@@ -159,7 +159,10 @@ def _to_bit_masks(bit_positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8
 
 
 SEEN_FOR = timedelta(hours=24)
-"""A message that is repeated within this time after its first arrival is a duplicate."""
+"""A message that is repeated within this time after its first arrival in the event hub is a duplicate.
+
+The time of ingestion does not matter, because after an outage this process ingests the events of days in minutes.
+"""
 MAX_REJECTED_EVENTS = 10_000
 MAX_DELETED_ROWS = 500_000
 """Maximum number of rows that one transaction deletes, so that ingestion waits only for a fraction of a second."""
@@ -185,6 +188,7 @@ _ROWS = pa.schema(
         ("Payload", pa.string()),
         ("high", pa.uint64()),
         ("low", pa.uint64()),
+        ("arrived", pa.timestamp("us")),
     ]
 )
 
@@ -196,10 +200,12 @@ class TelemetryRow:
     Attributes:
         key: hash of connection and message id, which detects duplicates.
         values: cells in the order of ``COLUMNS``; times are naive UTC datetimes, dynamic values are JSON text.
+        arrived: time at which the event hub stored the event, a naive UTC datetime.
     """
 
     key: MessageKey
     values: tuple[datetime, str, str, str, str, str]
+    arrived: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +259,7 @@ class TelemetryStore:
         Args:
             partition: name of the partition of the event hub.
             offset: new offset of the partition, after these events.
-            rows: rows to insert; all keys must differ.
+            rows: rows to insert, in the order of their arrival; duplicates among them are left out.
             rejected: events that are not valid telemetry events.
             now: the current time, a naive UTC datetime.
 
@@ -311,11 +317,16 @@ class TelemetryStore:
             if "no transaction is active" not in str(error):
                 abort_process(f"a transaction could not be rolled back: {error}")
 
-    def trim_keys_and_rejected_events(self, now: datetime) -> None:
-        """Delete expired message keys, and the oldest rejected events if there are too many."""
-        self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
+    def trim_keys_and_rejected_events(self, next_arrival: datetime) -> None:
+        """Delete expired message keys, and the oldest rejected events if there are too many.
+
+        Args:
+            next_arrival: time at which the oldest event that is not yet in the table arrived in the event hub, or the
+                current time if there is no such event; a naive UTC datetime.
+        """
+        self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [next_arrival - SEEN_FOR])
         if self._recent is not None:
-            self._recent.remove_keys_before(now - SEEN_FOR)
+            self._recent.remove_keys_before(next_arrival - SEEN_FOR)
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
             "(SELECT rowid FROM ingest.set_aside ORDER BY noticed DESC LIMIT ?)",
@@ -336,40 +347,44 @@ class TelemetryStore:
         return int(deleted[0]) if deleted else 0
 
     def _insert_and_count_new_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
-        recent = self._recent = self._recent or self._load_recent_keys(now)
-        copies = self._find_stored_keys(recent, rows, now)
-        rows = [row for row in rows if row.key not in copies]
-        # Before the commit: after a rollback, a key that is not stored only costs a search.
-        recent.add(to_numpy_keys(row.key for row in rows), TimeRange(now, now))
+        recent = self._recent = self._recent or self._load_recent_keys()
+        rows = _remove_duplicates(rows, self._find_stored_keys(recent, rows))
+        if rows:
+            # Before the commit: after a rollback, a key that is not stored only costs a search.
+            recent.add(to_numpy_keys(row.key for row in rows), _compute_time_range_of_arrivals(rows))
         self._connection.register("arrived", _to_arrow_table(rows))
         insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
         self._connection.execute(insertion, [now])
-        self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
+        self._connection.execute("INSERT INTO ingest.seen SELECT high, low, arrived FROM arrived")
         # Not after a failure: the call would fail, too, and hide the first error. The next registration replaces this.
         self._connection.unregister("arrived")
         return len(rows)
 
     def _find_stored_keys(
-        self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
-    ) -> frozenset[MessageKey]:
-        """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""
+        self, recent: RecentKeys, rows: Sequence[TelemetryRow]
+    ) -> Sequence[tuple[MessageKey, datetime]]:
+        """Return the stored keys of rows with the times of their arrival, of about the days around the rows.
+
+        Search only the keys that the filter cannot exclude.
+        """
         found, stored = recent.flag_possibly_stored_keys(to_numpy_keys(row.key for row in rows))
         if stored is None:
-            return frozenset()
-        keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]
+            return ()
+        keys = {row.key for row, is_possible in zip(rows, found, strict=True) if is_possible}
+        arrivals = _compute_time_range_of_arrivals(rows)
         self._connection.register("possible", pa.table([*zip(*keys, strict=True)], _KEYS))
         copies = self._connection.execute(
-            "SELECT p.high, p.low FROM possible p SEMI JOIN ingest.seen s "
-            "ON p.high = s.high AND p.low = s.low AND s.first_seen BETWEEN ? AND ?",
-            [max(now - SEEN_FOR, stored.oldest), stored.newest],
+            "SELECT s.high, s.low, s.first_seen FROM ingest.seen s SEMI JOIN possible p "
+            "ON p.high = s.high AND p.low = s.low WHERE s.first_seen BETWEEN ? AND ?",
+            [max(arrivals.oldest - SEEN_FOR, stored.oldest), min(arrivals.newest + SEEN_FOR, stored.newest)],
         ).fetchall()
         self._connection.unregister("possible")  # not after a failure, as above
-        return frozenset(copies)
+        return [((high, low), arrived) for high, low, arrived in copies]
 
-    def _load_recent_keys(self, now: datetime) -> RecentKeys:
+    def _load_recent_keys(self) -> RecentKeys:
         recent = RecentKeys()
-        query = "SELECT high, low, first_seen FROM ingest.seen WHERE first_seen >= ?"
-        for batch in self._connection.sql(query, params=[now - SEEN_FOR]).to_arrow_reader(_LOADED_KEYS):
+        query = "SELECT high, low, first_seen FROM ingest.seen"
+        for batch in self._connection.sql(query).to_arrow_reader(_LOADED_KEYS):
             times = batch.column("first_seen")
             stored = TimeRange(pc.min(times).as_py(), pc.max(times).as_py())
             keys = np.column_stack([batch.column(name).to_numpy() for name in ("high", "low")])
@@ -384,15 +399,41 @@ class TelemetryStore:
             )
 
 
+def _remove_duplicates(
+    rows: Iterable[TelemetryRow], stored: Iterable[tuple[MessageKey, datetime]]
+) -> list[TelemetryRow]:
+    """Return the rows that are not duplicates of earlier ones or of stored keys with the times of their arrival."""
+    arrivals: dict[MessageKey, list[datetime]] = {}
+    for key, arrived in stored:
+        arrivals.setdefault(key, []).append(arrived)
+    new = []
+    for row in rows:
+        known = arrivals.setdefault(row.key, [])
+        # Clocks can be set back, so a repeat can seem to be earlier.
+        if all(abs(row.arrived - arrived) > SEEN_FOR for arrived in known):
+            known.append(row.arrived)
+            new.append(row)
+    return new
+
+
+def _compute_time_range_of_arrivals(rows: Sequence[TelemetryRow]) -> TimeRange:
+    return TimeRange(min(row.arrived for row in rows), max(row.arrived for row in rows))
+
+
 def _to_arrow_table(rows: Sequence[TelemetryRow]) -> pa.Table:
     columns = [*zip(*(row.values for row in rows), strict=True)] or [()] * len(COLUMNS)
     keys = [*zip(*(row.key for row in rows), strict=True)] or [()] * 2
-    arrays = [pa.array(values, field.type) for values, field in zip([*columns, *keys], _ROWS, strict=True)]
+    cells = [*columns, *keys, [row.arrived for row in rows]]
+    arrays = [pa.array(values, field.type) for values, field in zip(cells, _ROWS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=_ROWS)
 
 
-def row_from_impulse_if_routed(body: bytes) -> TelemetryRow | None:
+def row_from_impulse_if_routed(body: bytes, arrived: datetime) -> TelemetryRow | None:
     """Convert the JSON text of a telemetry event (impulse) to a row; return None if it belongs to no data connection.
+
+    Args:
+        body: content of the event.
+        arrived: time at which the event hub stored the event, a naive UTC datetime.
 
     Raises:
         ValueError: the text is not a JSON object with the properties of a telemetry event.
@@ -414,7 +455,7 @@ def row_from_impulse_if_routed(body: bytes) -> TelemetryRow | None:
     if connection == _UNROUTED:
         return None
     values = (timestamp, connection, _to_json(surfaces), device_id, message_id, _to_json(payload))
-    return TelemetryRow(_hash_message_key(connection, message_id), values)
+    return TelemetryRow(_hash_message_key(connection, message_id), values, arrived)
 
 
 def _hash_message_key(connection: str, message_id: str) -> MessageKey:

@@ -33,12 +33,40 @@ def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
     """Append a row with an old timestamp."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
-    store.append_events_and_count_new_rows("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
+    store.append_events_and_count_new_rows("0", Offset(1, now), [TelemetryRow(key, values, now)], [], now)
 
 
 def read_message_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the ids of the messages in the table."""
     return [row[0] for row in connection.execute('SELECT "MessageId" FROM "Telemetry" ORDER BY ALL').fetchall()]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7])
+def test_duplicates_are_recognised_by_the_time_of_arrival(
+    connection: duckdb.DuckDBPyConnection, batch_rows: int
+) -> None:
+    """An id is a duplicate for 24 hours after its first arrival, although days of events are ingested at once."""
+    create_or_upgrade_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    hours = [0, 23, 24, 25, 48, 50, 50]
+    values = [(NOW, "press", "[]", "dev", str(hour), "{}") for hour in hours]
+    rows = [TelemetryRow((1, 1), each, START + timedelta(hours=h)) for each, h in zip(values, hours, strict=True)]
+    for first in range(0, len(rows), batch_rows):
+        batch = rows[first : first + batch_rows]
+        store.append_events_and_count_new_rows("0", Offset(first + 1, NOW), batch, [], NOW)
+    assert read_message_ids(connection) == ["0", "25", "50"]
+
+
+def test_message_keys_remain_until_waiting_events_are_stored(connection: duckdb.DuckDBPyConnection) -> None:
+    """A key is deleted 24 hours after its arrival, counted to the arrival of the next event."""
+    create_or_upgrade_tables(connection, NOW)
+    append_old_row(TelemetryStore(connection), "a", NOW)
+    store = TelemetryStore(connection)
+    store.trim_keys_and_rejected_events(NOW + DAY)
+    append_old_row(store, "a", NOW + DAY)
+    assert read_message_ids(connection) == ["a"]
+    store.trim_keys_and_rejected_events(NOW + DAY + timedelta(seconds=1))
+    assert connection.execute("SELECT count(*) FROM ingest.seen").fetchall() == [(0,)]
 
 
 def test_rows_are_deleted_a_fixed_time_after_ingestion(connection: duckdb.DuckDBPyConnection) -> None:

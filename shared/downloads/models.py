@@ -13,6 +13,7 @@ from shared.downloads.import_request import (
     ImportStep,
     UploadedFile,
     add_step_result,
+    mark_step_completely_stored,
     mark_step_partly_stored,
 )
 from shared.errors import Kind, WorkspaceError
@@ -323,14 +324,15 @@ class Job(_JobRecord):
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
-    def mark_step_partly_stored(self, step_number: int) -> "Job":
-        """Return the job with ``open_step`` set to a step whose rows are being stored.
+    def mark_step_partly_stored(self, step_number: int, result: ImportStep) -> "Job":
+        """Return the job with ``open_step`` set to a step whose rows are being stored, and with the step's result.
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
-        return self.model_copy(update={"import_request": mark_step_partly_stored(self.import_request, step_number)})
+        request = mark_step_partly_stored(self.import_request, step_number, result)
+        return self.model_copy(update={"import_request": request})
 
     def mark_step_completely_stored(self, step_number: int) -> "Job":
         """Return the job with ``open_step`` cleared, because all rows of this step are stored.
@@ -339,7 +341,7 @@ class Job(_JobRecord):
         """
         if self.import_request is None or self.import_request.open_step != step_number:
             return self
-        return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
+        return self.model_copy(update={"import_request": mark_step_completely_stored(self.import_request)})
 
     def add_import_step_result(self, step_number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, after all rows of the step have been stored.

@@ -4,9 +4,10 @@ Each step can be repeated with the same result. The job's record contains the po
 that the work continues there after a restart.
 
 Before the rows of a step are added to the archive, they are stored in a file, and the job's record names the step as
-open. If the import ends before the step is complete, for example because the process was killed and the import was
-cancelled, the work completes the step from this file. Archive and query table therefore have the same rows of an import
-that has ended.
+open, with its result. If an attempt ends before the step is complete, for example because the process was killed, the
+next attempt completes the step from this file, also if the import was cancelled in the meantime. It does not convert
+the rows again, because the clock, the telemetry policy or the devices of the connection could now give other messages.
+Archive and query table therefore have the same rows of an import that has ended.
 """
 
 import asyncio
@@ -296,6 +297,8 @@ class ImportRunner:
             while True:
                 async with self._lane.occupy_slot(job.owner):
                     job = await self._reload_unfinished_job(job)
+                    if (result := get_import_request(job).open_result) is not None:
+                        job = await self._complete_step_of_earlier_attempt(job, result)
                     step = await upcoming
                     if get_import_request(job).steps != steps:
                         # Another attempt has stored this step; its rows would count twice.
@@ -400,11 +403,19 @@ class ImportRunner:
         """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
         step_number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
-        name = build_step_blob_name(job.id, step_number)
+        result = ImportStep(
+            next_position=step.next_position,
+            rows=step.rows,
+            accepted=accepted,
+            duplicates=step.duplicates,
+            rejected=len(step.rejected),
+        )
+        # They precede the opening of the step, after which its rows are not converted again.
+        await self._store_rejected_rows(job, step)
         if accepted:
             # The preparation of the step can have taken longer than the reservation if the process was suspended.
             await self._extend_reservation(job)
-            await self._begin_storing_step(job, source, step_number, step.messages)
+            await self._begin_storing_step(job, source, result, step.messages)
             # The surfaces of the connection may have changed since the step was prepared.
             blobs = step.blobs if step.source == source else None
             if blobs is not None:
@@ -415,37 +426,45 @@ class ImportRunner:
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
-            await self._stores.table.ingest(name, _build_ingestion_tag(job, step_number))
-        await self._store_rejected_rows(job, step)
-        result = ImportStep(
-            next_position=step.next_position,
-            rows=step.rows,
-            accepted=accepted,
-            duplicates=step.duplicates,
-            rejected=len(step.rejected),
-        )
-        count("workspace.imports.rows", step.rows)
+            await self._ingest_step_file(job, step_number)
+        await self._add_step_result(job, step_number, result)
+        if accepted:
+            await self._stores.blobs.delete([build_step_blob_name(job.id, step_number)])
+
+    async def _add_step_result(self, job: Job, step_number: int, result: ImportStep) -> Job:
+        """Count the rows of a step in the job's record, and return the job.
+
+        Raises:
+            JobEndedError: the job has ended.
+        """
+        count("workspace.imports.rows", result.rows)
         changed = await self._stores.jobs.change(
             job.id, lambda current: current.add_import_step_result(step_number, result)
         )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
-        if accepted:
-            await self._stores.blobs.delete([name])
+        return changed
+
+    async def _ingest_step_file(self, job: Job, step_number: int) -> None:
+        name = build_step_blob_name(job.id, step_number)
+        await self._stores.table.ingest(name, _build_ingestion_tag(job, step_number))
 
     async def _build_import_source(self, job: Job) -> ImportSource:
         catalog, lookup = await self._catalog(), job.connections[0]
         ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.list_surface_lookups_of_connection(lookup), ingested_at)
 
-    async def _begin_storing_step(self, job: Job, source: ImportSource, step_number: int, messages: pa.Table) -> None:
+    async def _begin_storing_step(self, job: Job, source: ImportSource, result: ImportStep, messages: pa.Table) -> None:
         """Store the messages of a step in a file for the query table, and record in the job that the step is open.
 
         Raises:
             JobEndedError: the job has ended.
         """
+        step_number = get_import_request(job).steps
         await self._store_file_for_query_table(job, source, step_number, messages)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_partly_stored(step_number))
+        changed = await self._stores.jobs.change(
+            job.id, lambda current: current.mark_step_partly_stored(step_number, result)
+        )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
 
@@ -464,21 +483,41 @@ class ImportRunner:
         current = await self._stores.jobs.find_job(job.id)
         if current is None or current.is_unfinished or current.partly_stored_step_number is None:
             return
-        step_number, source = current.partly_stored_step_number, await self._build_import_source(current)
+        step_number = current.partly_stored_step_number
         async with self._lane.occupy_slot(job.owner):
-            stored = await self._load_file_for_query_table(current, step_number)
-            # Another import or a device may have stored some of the rows in the meantime.
-            messages = await self._select_new_messages(source, get_import_request(current).rows + 1, stored)
-            if messages.num_rows:
-                if messages.num_rows < stored.num_rows:
-                    await self._store_file_for_query_table(current, source, step_number, messages)
-                # The reservation may have ended while other imports had their turns, or during the search.
-                await self._extend_reservation(job)
-                await self._stores.archive.store_messages(source, messages)
-                await self._stores.table.ingest(
-                    build_step_blob_name(job.id, step_number), _build_ingestion_tag(job, step_number)
-                )
+            await self._store_rows_of_step_file(current, step_number)
         await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_completely_stored(step_number))
+
+    async def _complete_step_of_earlier_attempt(self, job: Job, result: ImportStep) -> Job:
+        """Store the remaining rows of the open step of an unfinished import, count the step, and return the job.
+
+        Raises:
+            JobEndedError: the job has ended.
+        """
+        step_number = get_import_request(job).steps
+        accepted = await self._store_rows_of_step_file(job, step_number)
+        duplicates = result.duplicates + result.accepted - accepted
+        result = result.model_copy(update={"accepted": accepted, "duplicates": duplicates})
+        changed = await self._add_step_result(job, step_number, result)
+        await self._stores.blobs.delete([build_step_blob_name(job.id, step_number)])
+        return changed
+
+    async def _store_rows_of_step_file(self, job: Job, step_number: int) -> int:
+        """Store the rows of an open step's file in archive and query table, and return the number of rows.
+
+        Rows that another import or a device has stored in the meantime are left out.
+        """
+        source = await self._build_import_source(job)
+        stored = await self._load_file_for_query_table(job, step_number)
+        messages = await self._select_new_messages(source, get_import_request(job).rows + 1, stored)
+        if messages.num_rows:
+            if messages.num_rows < stored.num_rows:
+                await self._store_file_for_query_table(job, source, step_number, messages)
+            # The reservation may have ended while other imports had their turns, or during the search.
+            await self._extend_reservation(job)
+            await self._stores.archive.store_messages(source, messages)
+            await self._ingest_step_file(job, step_number)
+        return int(messages.num_rows)
 
     async def _load_file_for_query_table(self, job: Job, step_number: int) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
@@ -491,9 +530,11 @@ class ImportRunner:
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:
             content = await self._runtime.run_in_thread(format_rejected_rows_as_csv, listed)
-            await self._stores.blobs.create_if_missing(
-                f"{_build_rejected_rows_blob_prefix(job)}{request.steps:06d}.csv", content
-            )
+            async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
+                path = folder / "part.csv"
+                await self._runtime.run_in_thread(path.write_bytes, content)
+                # An earlier attempt of the step, which ended before it was open, can have rejected other rows.
+                await self._stores.blobs.upload(f"{_build_rejected_rows_blob_prefix(job)}{request.steps:06d}.csv", path)
 
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, and complete the import."""

@@ -33,9 +33,9 @@ def test_only_the_result_of_the_next_import_step_counts() -> None:
 
 def test_a_step_is_open_until_its_result_is_stored() -> None:
     """A step is open until its result is stored; a step whose result is stored is not opened again."""
-    opened = mark_step_partly_stored(REQUEST, 0)
-    assert opened.open_step == 0
+    opened = mark_step_partly_stored(REQUEST, 0, STEP)
+    assert (opened.open_step, opened.open_result) == (0, STEP)
     closed = add_step_result(opened, 0, STEP)
-    assert closed.open_step is None
-    assert mark_step_partly_stored(closed, 0) is closed
-    assert add_step_result(mark_step_partly_stored(closed, 1), 0, STEP).open_step == 1
+    assert (closed.open_step, closed.open_result) == (None, None)
+    assert mark_step_partly_stored(closed, 0, STEP) is closed
+    assert add_step_result(mark_step_partly_stored(closed, 1, STEP), 0, STEP).open_step == 1

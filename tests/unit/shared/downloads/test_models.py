@@ -118,7 +118,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     assert bundle.add_bundle_progress(1, 1, ()) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
     assert imported.add_import_step_result(0, STEP) is imported
-    assert imported.mark_step_partly_stored(0) is imported
+    assert imported.mark_step_partly_stored(0, STEP) is imported
     assert imported.add_rejected_rows_file(FILE) is imported
 
 
@@ -141,7 +141,7 @@ def test_a_repeated_import_step_counts_once() -> None:
 
 def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() -> None:
     """If an import ends during a step, the step remains open until its rows are stored, and its rows do not count."""
-    ended = build_job(import_request=IMPORT).mark_step_partly_stored(0).finish(JobStatus.CANCELLED)
+    ended = build_job(import_request=IMPORT).mark_step_partly_stored(0, STEP).finish(JobStatus.CANCELLED)
     assert ended.partly_stored_step_number == 0
     assert ended.mark_step_completely_stored(1) is ended
     for closed in (ended.mark_step_completely_stored(0), ended.add_import_step_result(0, STEP)):

@@ -13,7 +13,7 @@ from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
 from shared.downloads.expiry import build_step_blob_name, build_upload_blob_name
-from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job
 from shared.downloads.service import DownloadService
@@ -212,7 +212,8 @@ async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
     await environment.blobs.create_if_missing(build_step_blob_name("a1", 0), b"rows")
-    await environment.jobs.change("a1", lambda job: job.mark_step_partly_stored(0))
+    step = ImportStep(next_position=10, rows=1, accepted=1, duplicates=0, rejected=0)
+    await environment.jobs.change("a1", lambda job: job.mark_step_partly_stored(0, step))
     runner.started.clear()
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], [])

@@ -6,7 +6,7 @@ import hashlib
 import io
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from shared.backends.embedded.jobs import SqliteJobLeaseStore, SqliteJobStore
 from shared.backends.embedded.quotas import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim
-from shared.catalog.models import Connection
+from shared.catalog.models import Connection, Policies, TelemetryPolicy
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.archive import Compaction
 from shared.cold_data.names import build_hour_folder
@@ -222,6 +222,76 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
     assert len(import_environment.table.ids) == 200
     assert [blob.name async for blob in import_environment.blobs.list("")] == []
+
+
+@pytest.mark.parametrize(("is_open", "accepted"), [(True, 1), (False, 2)])
+async def test_a_repeated_step_has_the_rows_of_the_attempt_that_opened_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_open: bool, accepted: int
+) -> None:
+    """If an attempt fails, the next one converts the rows again only if none of them can be archived yet."""
+    clock = [START]
+    environment = Environment(tmp_path, Runtime(now=lambda: clock[0]))
+    times = [START, START + timedelta(seconds=303), START + DAY]
+    await environment.store_import("".join(["time,x\n", *(f"{time.isoformat()},1\n" for time in times)]))
+    change = environment.jobs.change
+
+    async def fail_once(job_id: str, transition: Callable[[Job], Job]) -> Job | None:
+        job = await change(job_id, lambda job: job)
+        assert job is not None
+        request = transition(job).import_request
+        assert request is not None
+        if (request.steps, request.open_result is None) == ((1, True) if is_open else (0, False)):
+            monkeypatch.setattr(environment.jobs, "change", change)
+            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "down")
+        return await change(job_id, transition)
+
+    monkeypatch.setattr(environment.jobs, "change", fail_once)
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    clock[0] += timedelta(seconds=5)
+    rejected = len(times) - accepted
+    assert await environment.run_import() == (JobStatus.COMPLETED, accepted, 0, rejected, None)
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+    assert len(environment.table.ids) == accepted
+    job = await environment.jobs.find_job("a1")
+    assert job is not None
+    [(_, file)] = job.list_files()
+    assert (await environment.blobs.read(file.blob)).count(b"ahead of the service's clock") == file.rows == rejected
+    await environment.database.close()
+
+
+async def test_a_change_of_the_policy_does_not_reject_archived_rows(import_environment: Environment) -> None:
+    """If the policy rejects rows that an interrupted step has archived, they get into the query table nevertheless."""
+    await import_environment.store_import(build_file(3))
+    import_environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await import_environment.work.run_steps("a1")
+    pump = Connection.model_validate(
+        {"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["rig-*"]}}
+    )
+    policies = Policies(telemetry=TelemetryPolicy(require_declared_devices=True))
+    catalog = replace(build_catalog(pump, version=2), policies=policies)
+    import_environment.replace_archive(import_environment.archive, build_catalog_getter(catalog))
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
+    assert len(import_environment.table.ids) == 3
+
+
+async def test_rows_that_were_stored_before_the_repetition_of_a_step_are_duplicates(
+    import_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of an interrupted step that another import has stored in the meantime counts as a duplicate."""
+    await import_environment.store_import(build_file(3) + "no time,1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(import_environment.cold, "create_if_missing", None)
+        with pytest.raises(TypeError):
+            await import_environment.work.run_steps("a1")
+    await import_environment.leases.release_lease("import-pump", "a1", datetime.now(UTC))
+    await import_environment.store_import(build_file(2), "b2")
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 2, 0, 0, None)
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 1, 2, 1, None)
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
+    assert len(import_environment.table.ids) == 3
 
 
 async def test_a_step_on_two_processes_keeps_the_result_of_the_first(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_conversion_engine
 from shared.imports.csv_records import CsvRecords, remove_quoted_cells
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_mapped_columns
-from shared.imports.step_rows import MAX_ROW_BYTES, RangeSource, RowCollector, StepRows
+from shared.imports.step_rows import MAX_ROW_BYTES, MAX_STEP_MESSAGE_BYTES, RangeSource, RowCollector, StepRows
 from shared.imports.text_encoding import TextEncoding, detect_encoding, find_next_line
 
 HEAD_BYTES: Final = 2 * 1024 * 1024
@@ -19,7 +19,7 @@ STEP_BYTES: Final = 1024 * 1024
 """Bytes of the file per step if rows are converted one by one, for UTF-16 twice as many.
 
 As UTF-8 these are at least twice ``MAX_ROW_BYTES``, so that each step ends after many rows. The rows take about 20
-times as much memory.
+times as much memory; if the names of the columns are long, ``MAX_STEP_MESSAGE_BYTES`` ends the step earlier.
 """
 BULK_STEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the file per step if rows are converted in bulk."""
@@ -87,7 +87,8 @@ class CsvReader:
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
         next_position = start + used
         rows = collector.number - first_row_number + 1
-        if not is_last and (not end or len(text) - end > MAX_ROW_BYTES) and (max_rows is None or rows < max_rows):
+        is_limited = collector.is_full or (max_rows is not None and rows >= max_rows)
+        if not is_last and not is_limited and (not end or len(text) - end > MAX_ROW_BYTES):
             # A quote in the row does not matter, because a row of several lines cannot have as many bytes.
             rows += 1
             collector.reject_next_row_as_too_long(text[end:])
@@ -107,6 +108,7 @@ class CsvReader:
         is_last = start + len(raw) >= self._source.size
         text = raw if is_last else raw[: raw.rfind(b"\n") + 1]
         del raw  # it takes as much memory as the text
+        text = _cut_after_lines(text, max(1, MAX_STEP_MESSAGE_BYTES // self._measure_column_name_bytes()))
         if not text or not is_plain_csv(text, self._delimiter):
             return None
         if self._bulk is None:
@@ -122,6 +124,11 @@ class CsvReader:
             pa.concat_tables([found.messages, collector.build_message_table()]) if found.others else found.messages
         )
         return StepRows(start + len(text), found.rows, messages, collector.rejected)
+
+    def _measure_column_name_bytes(self) -> int:
+        """Return the approximate number of bytes that the names of the columns add to the payload of each row."""
+        names = self._mapper.mapping.columns
+        return sum(len(f'"{name}":,'.encode()) for name in (self._columns if names is None else names)) + 1
 
     def _can_be_row(self, cells: list[str]) -> bool:
         """Return whether the cells of one line can be a row: the header's number of cells, with a valid time."""
@@ -148,6 +155,8 @@ class CsvReader:
                 collector.reject_row(fault, record)
                 continue
             self._convert_row(cells, record, collector)
+            if collector.is_full:
+                break
         return collector
 
     def _read_columns_and_return_header_bytes(self, file_start: bytes, *, is_whole_file: bool) -> int:
@@ -195,6 +204,16 @@ class CsvReader:
             if delimiter != self._delimiter and self._mapper.mapping.timestamp in names:
                 return f" The delimiter may be {shown}; set `mapping.delimiter`."
         return ""
+
+
+def _cut_after_lines(text: bytes, max_lines: int) -> bytes:
+    """Return the first ``max_lines`` lines of a text."""
+    if text.count(b"\n") <= max_lines:
+        return text
+    end = 0
+    for _ in range(max_lines):
+        end = text.index(b"\n", end) + 1
+    return text[:end]
 
 
 def _reject_each_line(reason: str, record_text: str, collector: RowCollector) -> None:

@@ -27,7 +27,7 @@ from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 
 STEP_ROWS: Final = 20_000
 STEP_BYTES: Final = 32 * 1024**2
-"""Maximum size of the rows of a step, as ``measure_row_bytes`` counts it; one row can be a whole step."""
+"""Maximum size of the rows of a step, as ``_Part`` counts it; one row can be a whole step."""
 _PART_BYTES: Final = 1024**2
 """Size of the rows that are Python objects at the same time, which need many times the memory."""
 
@@ -37,7 +37,8 @@ class _Part(NamedTuple):
 
     Attributes:
         batch: the rows.
-        size: sum of the row sizes from :func:`measure_row_bytes`; 0 for rows that are too large.
+        size: sum of the row sizes from :func:`measure_row_bytes` and of the column names that the message of each row
+            repeats; 0 for rows that are too large.
         is_too_large: whether each of the rows is too large for a message.
     """
 
@@ -103,6 +104,8 @@ class ParquetReader:
         try:
             for part in self._iterate_parts_of_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
                 self._convert_rows(part, collector)
+                if collector.is_full:
+                    break
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             fault = f"The file is damaged at row {position + 1} or shortly after it: {_shorten_message(error)}."
             raise FileRejectedError(fault) from None
@@ -136,12 +139,13 @@ class ParquetReader:
         rows = total = 0
         for part in parts:
             if rows and (rows + part.batch.num_rows > max_rows or total + part.size > STEP_BYTES):
-                parts = chain([part], parts)
+                self._next = (skipped_rows + rows, chain([part], parts))
                 break
             rows += part.batch.num_rows
             total += part.size
+            # The caller can end the step after any part.
+            self._next = (skipped_rows + rows, parts)
             yield part
-        self._next = (skipped_rows + rows, parts)
 
     def _iterate_parts(self, skipped_rows: int, max_batch_rows: int) -> Iterator[_Part]:
         for batch in self._iterate_batches(skipped_rows, max_batch_rows):
@@ -214,9 +218,11 @@ def _split_batch_into_parts(batch: pa.RecordBatch) -> Iterator[_Part]:
     """Split a batch into parts of up to ``_PART_BYTES``, and separate the rows that are too large for a message."""
     start = total = 0
     was_too_large = False
+    # They do not make a row too large, because the message omits the names of missing values.
+    name_bytes = sum(len(name.encode()) for name in batch.schema.names)
     for number, size in enumerate(measure_row_bytes(batch)):
         is_too_large = size > MAX_MESSAGE_BYTES
-        counted = 0 if is_too_large else size
+        counted = 0 if is_too_large else size + name_bytes
         if number > start and (is_too_large != was_too_large or total + counted > _PART_BYTES):
             yield _Part(batch.slice(start, number - start), total, was_too_large)
             start, total = number, 0

@@ -30,6 +30,8 @@ SCHEMA = pa.schema(
 
 MAX_ROW_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 """Maximum size of a row of a text file, as UTF-8; escapes, and columns that are not used, can exceed the message."""
+MAX_STEP_MESSAGE_BYTES: Final = 64 * 1024**2
+"""Size of the payloads of a step after which it ends; each payload repeats the names of the file's columns."""
 ROW_TOO_LONG: Final = f"The row has more than {MAX_ROW_BYTES:,} bytes."
 
 
@@ -73,17 +75,25 @@ class RowCollector:
         numbers: numbers of the rows with messages.
         messages: messages that were added.
         rejected: rows that are not valid messages.
+        message_bytes: size of the payloads of the messages.
     """
 
     number: int
     numbers: list[int] = field(default_factory=list)
     messages: list[ImportedMessage] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
+    message_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if the messages are so large that the step must end."""
+        return self.message_bytes >= MAX_STEP_MESSAGE_BYTES
 
     def add_message(self, message: ImportedMessage) -> None:
         """Add the telemetry message to which the current row was converted."""
         self.numbers.append(self.number)
         self.messages.append(message)
+        self.message_bytes += len(message.payload)
 
     def reject_row(self, reason: str, record_text: str) -> None:
         """Add the current row to the rejected rows, with the reason."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.imports import csv_reader
+from shared.imports import csv_reader, step_rows
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.step_rows import MAX_ROW_BYTES
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
@@ -282,3 +282,21 @@ def test_a_preview_does_not_divide_lines_that_can_be_one_row_or_several_rows() -
     assert second is not None
     assert ([each.number for each in first.rejected], len(first.messages)) == ([1, 2, 3], 0)
     assert second.messages.column("number").to_pylist() == [4]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_steps_of_rows_with_long_column_names_are_short(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """A step has limited messages although each message repeats the names of the columns, in bulk and row by row."""
+    lines = [f"time,{'n' * 900}", *(f"2026-01-05T10:00:{n:02}Z,{n}" for n in range(10)), ""]
+    content = "\n".join(lines).encode(encoding)
+    whole = list_messages(open_csv(content))
+    assert len(whole) == 10
+    for module in (csv_reader, step_rows):
+        monkeypatch.setattr(module, "MAX_STEP_MESSAGE_BYTES", 3_000)
+    reader = open_csv(content)
+    # A long text after the last row of a step is not one long row.
+    monkeypatch.setattr(csv_reader, "STEP_BYTES", 200)
+    monkeypatch.setattr(csv_reader, "MAX_ROW_BYTES", 40)
+    steps = read_all_steps(reader)
+    assert [step.rows for step in steps] == ([3, 3, 3, 1] if encoding == "utf-8" else [4, 4, 2])
+    assert [message for step in steps for message in step.messages.to_pylist()] == whole

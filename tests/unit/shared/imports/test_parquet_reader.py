@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared.downloads.import_request import ImportFormat
-from shared.imports import parquet_reader, parquet_sizes
+from shared.imports import parquet_reader, parquet_sizes, step_rows
 from shared.imports.parquet_reader import ParquetReader
 from shared.imports.row_mapping import FileRejectedError
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
@@ -225,10 +225,26 @@ def test_damaged_pages_are_rejected() -> None:
 
 def test_steps_of_large_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step ends before its rows have more than the maximum size; one row can be a whole step."""
-    for size, rows in ((20, [2] * 5), (1, [1] * 10)):
+    for size, rows in ((50, [2] * 5), (1, [1] * 10)):
         monkeypatch.setattr(parquet_reader, "_PART_BYTES", size)
         monkeypatch.setattr(parquet_reader, "STEP_BYTES", size)
         assert [step.rows for step in read_all_steps(open_file(build_file()))] == rows
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_steps_of_rows_with_long_names_are_short(monkeypatch: pytest.MonkeyPatch, *, is_nested: bool) -> None:
+    """A step has limited messages although each message repeats the names of columns and of nested properties."""
+    for module, name in ((parquet_reader, "_PART_BYTES"), (parquet_reader, "STEP_BYTES")):
+        monkeypatch.setattr(module, name, 3_000)
+    monkeypatch.setattr(step_rows, "MAX_STEP_MESSAGE_BYTES", 3_000)
+    name = "n" * 900
+    columns = {"nested": pa.array([[{name: 1}]] * 10)} if is_nested else {name: pa.array([1] * 10)}
+    if is_nested:
+        monkeypatch.setattr(parquet_reader, "_PART_BYTES", 30)
+    steps = read_all_steps(open_file(build_file(**columns)))
+    assert [step.rows for step in steps] == ([4, 4, 2] if is_nested else [3, 1, 3, 3])
+    numbers = [number for step in steps for number in step.messages.column("number").to_pylist()]
+    assert numbers == list(range(1, 11))
 
 
 def test_rows_that_are_too_large_are_rejected_among_others() -> None:

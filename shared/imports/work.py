@@ -508,11 +508,11 @@ class ImportRunner:
         Rows that another import or a device has stored in the meantime are left out.
         """
         source = await self._build_import_source(job)
-        stored = await self._load_file_for_query_table(job, step_number)
-        messages = await self._select_new_messages(source, get_import_request(job).rows + 1, stored)
+        messages = await self._load_file_for_query_table(job, step_number)
+        messages = await self._select_new_messages(source, get_import_request(job).rows + 1, messages)
         if messages.num_rows:
-            if messages.num_rows < stored.num_rows:
-                await self._store_file_for_query_table(job, source, step_number, messages)
+            # The surfaces of the connection may have changed, too.
+            await self._store_file_for_query_table(job, source, step_number, messages)
             # The reservation may have ended while other imports had their turns, or during the search.
             await self._extend_reservation(job)
             await self._stores.archive.store_messages(source, messages)

@@ -91,9 +91,31 @@ def test_ids_of_old_messages_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     assert not position.record_if_new(build_message(99, now))
 
 
+def test_a_start_time_in_the_future_causes_no_gap() -> None:
+    """A stream whose start time is in the future continues with all messages since the first connection."""
+    now = datetime.now(UTC)
+    for moment, expected in ((None, now), (now, now - timedelta(minutes=1))):
+        position = StreamPosition((now + timedelta(minutes=10)).isoformat())
+        position.record_connection_opened(now)
+        if moment:
+            position.record_if_new(build_message(1, moment))
+        assert position.find_start_time() == expected.isoformat()
+
+
+def test_messages_with_late_timestamps_cause_no_gap() -> None:
+    """If all timestamps are hours old, the stream continues a minute before the newest one, not at its start."""
+    now = datetime.now(UTC)
+    for start in (None, (now - timedelta(minutes=30)).isoformat()):
+        for lag in (timedelta(hours=1), timedelta(hours=23)):
+            position = StreamPosition(start)
+            position.record_connection_opened(now)
+            position.record_if_new(build_message(1, now - lag))
+            assert position.find_start_time() == (now - lag - timedelta(minutes=1)).isoformat()
+
+
 @pytest.mark.parametrize("moment", [datetime(1, 1, 1, tzinfo=UTC), datetime(2001, 6, 1, tzinfo=UTC)])
-def test_an_old_message_does_not_start_a_replay_from_before_the_stream(moment: datetime) -> None:
-    """After a lost connection, the stream does not return messages from before its start, if all timestamps are old."""
+def test_an_implausible_time_does_not_start_a_replay_from_before_the_stream(moment: datetime) -> None:
+    """After a lost connection, the stream continues at its start if all timestamps are over 24 hours older."""
     now = datetime.now(UTC)
     since = now - timedelta(hours=2)
     for start, expected in ((None, now - timedelta(minutes=1)), (since.isoformat(), since)):

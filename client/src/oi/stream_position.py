@@ -9,6 +9,8 @@ _REMEMBERED = 50_000
 """Minimum number of newest messages whose ids are remembered, because the service can repeat live messages, too."""
 _OVERLAP = timedelta(seconds=60)
 """The stream continues this much earlier, because a message can arrive after a message that was measured later."""
+_MAX_LAG = timedelta(hours=24)
+"""A message that was measured earlier than this before the start of the stream has no plausible time."""
 _MAX_REPLAY_PAUSE = timedelta(seconds=240)
 """After this time without progress a replay has ended; the service limits a replay to 200 seconds where live messages
 arrive between replayed ones."""
@@ -24,6 +26,7 @@ class StreamPosition:
     def __init__(self, since: str | None) -> None:
         self._start = since
         self._earliest: datetime | None = None
+        self._oldest: datetime | None = None
         self._replay: _Replay | None = None
         self._timestamps: dict[tuple[str, str], str] = {}
         self._max_remembered = 2 * _REMEMBERED
@@ -34,19 +37,23 @@ class StreamPosition:
         """Return the start time for the request that continues the stream; None to receive only new messages.
 
         Before the first message, this is the start time of the stream. After it, this is the newest timestamp of all
-        messages minus 60 seconds. If the last message arrived before this timestamp, its arrival is used instead: a
-        device whose clock is ahead must not hide messages of other devices. The start time is never before the start of
-        the stream, or 60 seconds before it if only new messages are wanted: a message with an old timestamp must not
-        start a replay of messages that were stored before.
+        messages minus 60 seconds. If the last message arrived before its timestamp, its arrival is used instead: a
+        device whose clock is ahead must not hide messages of other devices.
+
+        Live messages can be older than the stream, for instance if all clocks of the devices are behind, or if a
+        gateway sends stored messages after an outage. The stream then continues before its start, at most 24 hours
+        before the first connection. Older timestamps are ignored, because a clock that was reset to 1970 must not start
+        a replay of all stored messages. If all timestamps are older, the start time is the start of the stream, or 60
+        seconds before the first connection if only new messages are wanted.
 
         While the service may still be sending stored messages (a replay), the start time is no later than the position
         of the replay: 60 seconds before the last replayed message, but not before the start of the replay. A live
         message does not show that the replay has ended, because the service can send live messages between replayed
         ones.
         """
-        if self._newest and self._earliest is not None:
+        if self._newest and self._earliest is not None and self._oldest is not None:
             newest = min(datetime.fromisoformat(self._newest), self._received)
-            start = _subtract_overlap(newest, self._earliest)
+            start = _subtract_overlap(newest, self._oldest) if newest > self._oldest else self._earliest
             # The connection may have been lost after the last message, so later time is no sign of an ended replay.
             if self._replay is not None and not self._replay.has_ended(self._received):
                 start = min(start, self._replay.position)
@@ -56,20 +63,22 @@ class StreamPosition:
     def record_connection_opened(self, opened_at: datetime) -> None:
         """Record that a connection was opened with the start time that `find_start_time` returned last.
 
-        If there was no start time, it is set to ``opened_at``. No message is then missed if the connection is lost
-        before the first message arrives.
+        If there was no start time, or that of the stream is in the future, it is set to ``opened_at``, because the
+        service sends new messages from then on. No message is then missed if the connection is lost before the first
+        message arrives.
 
         Args:
             opened_at: current time by the clock of the service, because that of this computer can be ahead.
         """
-        if self._start is None:
+        # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
+        start = None if self._start is None else datetime.fromisoformat(self._start.upper())
+        if start is None or (self._earliest is None and start > opened_at):
             self._start = opened_at.isoformat()
             self._earliest = opened_at - _OVERLAP
-            return
-        # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
-        start = datetime.fromisoformat(self._start.upper())
-        self._earliest = self._earliest or start
-        self._replay = _Replay(start, datetime.now(UTC))
+        else:
+            self._earliest = self._earliest or start
+            self._replay = _Replay(start, datetime.now(UTC))
+        self._oldest = self._oldest or min(self._earliest, opened_at - _MAX_LAG)
 
     def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""

@@ -235,12 +235,16 @@ async def test_the_stream_raises_an_error_after_repeated_failures(monkeypatch: p
 async def test_the_stream_ends_if_a_proxy_does_not_reach_the_service(
     monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    """A proxy that replies for half a minute, to the token request or the handshake, ends the stream."""
-    refused = InvalidStatus(Response(status, "Refused", Headers(), b"<html>"))
-    token_errors = [build_api_error(status, {}) for _ in range(20)]
+    """A proxy that replies for half a minute, to the token request or the handshake, ends the stream.
+
+    The `Retry-After` of the proxy does not make the pauses longer.
+    """
+    refused = InvalidStatus(Response(status, "Refused", Headers({"Retry-After": "300"}), b"<html>"))
+    token_errors = [build_api_error(status, {}, retry_after=300.0) for _ in range(20)]
     for service, errors in ((FakeService(), token_errors), (FakeService(*[refused] * 20), [])):
         with pytest.raises(UnreachableError):
             await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
+        assert service.pauses == [1, 2, 4, 8, 16]
 
 
 async def test_an_invalid_certificate_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

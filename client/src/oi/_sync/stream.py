@@ -94,7 +94,7 @@ def stream_messages(
         except InvalidStatus as refused:
             if handshakes.switch_to_negotiation_if_redirected(refused):
                 continue
-            requested_pause = handshakes.record_refusal_and_find_retry_after(refused, pause)
+            requested_pause = handshakes.record_refusal_and_find_pause(refused, pause)
         except (InvalidProxy, ImportError) as failure:
             raise build_proxy_error(failure) from None
         except ConnectionClosed as closed:
@@ -103,7 +103,7 @@ def stream_messages(
             continue
         except ApiError as failure:
             _raise_unless_temporary(failure, pause)
-            requested_pause = failure.retry_after
+            requested_pause = _find_requested_pause(failure)
         except (OSError, InvalidHandshake, InvalidURI) as failure:
             error = UnreachableError(f"{handshakes.describe_address()} does not respond: {failure}")
             error.__cause__ = failure
@@ -198,10 +198,10 @@ class _Handshakes:
         self._must_negotiate = True
         return True
 
-    def record_refusal_and_find_retry_after(self, refused: InvalidStatus, next_pause_seconds: float) -> float | None:
+    def record_refusal_and_find_pause(self, refused: InvalidStatus, next_pause_seconds: float) -> float | None:
         """Record a rejected handshake; raise its error unless another handshake can succeed.
 
-        Return the seconds in the header ``Retry-After``; None if it is missing or malformed.
+        Return the seconds that the service requests to wait; None if it requests no pause.
 
         Args:
             refused: error of the handshake.
@@ -214,7 +214,7 @@ class _Handshakes:
         self._must_renew = isinstance(error, SignInError) and self._transport.can_renew_token and not self._must_renew
         if not self._must_renew:
             _raise_unless_temporary(error, next_pause_seconds)
-        return error.retry_after
+        return _find_requested_pause(error)
 
 
 def _negotiate_address(transport: Transport, parameters: Mapping[str, str | None]) -> _Address:
@@ -317,6 +317,14 @@ def _raise_unless_temporary(error: ApiError, next_pause_seconds: float) -> None:
             raise UnreachableError(str(error)) from None
     elif not isinstance(error, (ServerError, TooManyRequestsError)):
         raise error from None
+
+
+def _find_requested_pause(error: ApiError) -> float | None:
+    """Return the seconds that the service requests to wait after an error; None if it requests no pause.
+
+    The ``Retry-After`` of a proxy that does not reach the service is ignored: the stream ends after half a minute then.
+    """
+    return None if is_service_unreachable(error) else error.retry_after
 
 
 def _build_handshake_error(refused: InvalidStatus, url: str) -> ApiError:

@@ -158,11 +158,23 @@ def test_the_error_about_an_unknown_oauth_client_is_explained(server: FakeServer
         sign_in_with_browser(URL, "other", [])
 
 
-def test_another_error_of_the_sign_in_page_is_no_unknown_client(server: FakeServer) -> None:
-    """If the sign-in page is refused by the rate limit, the error is about the limit and not about the OAuth client."""
-    server.authorization_error = httpx.Response(429, json={"code": "RATE_LIMITED", "detail": "Wait."})
-    with pytest.raises(TooManyRequestsError, match="Wait"):
-        sign_in_with_browser(URL, "oi", [])
+@pytest.mark.parametrize(
+    ("reply", "kind", "message"),
+    [
+        (httpx.Response(429, json={"code": "RATE_LIMITED", "detail": "Wait."}), TooManyRequestsError, "Wait"),
+        (httpx.Response(404, text="<html>"), NotFoundError, "404 Not Found"),
+        (httpx.Response(503, text="<html>"), ServerError, "503 Service Unavailable"),
+    ],
+    ids=["rate-limit", "proxy", "outage"],
+)
+def test_another_error_of_the_sign_in_page_is_no_unknown_client(
+    server: FakeServer, reply: httpx.Response, kind: type[ApiError], message: str
+) -> None:
+    """If the sign-in page cannot be opened, the error states why, and does not ask for another OAuth client."""
+    server.authorization_error = reply
+    with pytest.raises(kind, match=message) as raised:
+        sign_in_with_browser(URL, "oi", [], wait_seconds=0)
+    assert not hasattr(raised.value, "__notes__")
 
 
 def test_the_lines_that_add_an_unknown_client_are_printed(

@@ -16,6 +16,8 @@ from oi.addresses import can_use_proxy
 from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
 from oi.requests import build_proxy_error, find_error, parse_json_reply, require_no_html_page
 
+OAUTH_CLIENT_UNKNOWN = "OAUTH_CLIENT_UNKNOWN"
+"""Code of the error if the workspace declares no OAuth client with the id and redirect URI of a request."""
 _METADATA = "/.well-known/oauth-authorization-server"
 _SECRET_BYTES = 48
 _TIMEOUT_SECONDS = 30.0
@@ -155,14 +157,16 @@ def check_oauth_client_exists(client: httpx.Client, server: AuthorizationServer,
     """Check that the service knows the OAuth client of an authorization request, before the browser is opened.
 
     Raises:
-        NotFoundError: the workspace document declares no OAuth client with this id and redirect URI.
-        ApiError: the service rejects the request for another reason, or cannot be reached.
+        NotFoundError: the workspace document declares no OAuth client with this id and redirect URI (code
+            `OAUTH_CLIENT_UNKNOWN`), or a proxy replied 404.
+        ApiError: the service rejects the request for another reason, fails, or cannot be reached.
     """
     response = _send_unchecked_request(client, "GET", request.build_url(server))
     if response.status_code == HTTPStatus.BAD_REQUEST:
         detail = f"The workspace has no OAuth client {request.client_id!r} that returns to {request.redirect_uri}."
-        raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
-    if response.is_client_error and (error := find_error(response)):
+        raise NotFoundError(response.status_code, OAUTH_CLIENT_UNKNOWN, detail)
+    # A redirect leads to the page on which the user signs in.
+    if response.is_error and (error := find_error(response)):
         raise error
 
 

@@ -14,6 +14,7 @@ import click
 
 from oi.errors import NotFoundError, SignInError
 from oi.oauth import (
+    OAUTH_CLIENT_UNKNOWN,
     AuthorizationRequest,
     AuthorizationServer,
     Grant,
@@ -52,7 +53,9 @@ def sign_in_with_browser(
         try:
             check_oauth_client_exists(client, server, request)
         except NotFoundError as error:
-            error.add_note(_explain_missing_oauth_client(client_id))
+            # A proxy can reply 404, too.
+            if error.code == OAUTH_CLIENT_UNKNOWN:
+                error.add_note(_explain_missing_oauth_client(client_id))
             raise
         receiver.set_expected_request(request, server)
         address = request.build_url(server)

@@ -108,10 +108,10 @@ async def read_messages(
     monkeypatch.setattr(module, "ConnectWithoutRedirects", service.connect)
     monkeypatch.setattr(module, "sleep", skip_wait)
 
-    async def issue_token(transport: AsyncTransport, *, renew: bool = False) -> str:
+    async def issue_token(transport: AsyncTransport, *, rejected_token: str = "") -> str:
         for failure in failures:
             raise failure
-        if transport._token is None or (renew and transport.can_renew_token):
+        if transport._token is None or (rejected_token == transport._token.text and transport.can_renew_token):
             transport._token = Token(f"token-{next(tokens)}")
         return transport._token.text
 

@@ -145,9 +145,33 @@ def test_the_client_uses_one_token_for_many_requests(recorded_pauses: list[float
             transport.request("GET", "/a")
         assert [each.headers["authorization"][-1] for each in fake_service.requests] == ["1", "1", "1", "2"]
         fake_service.expires = fake_service.now + timedelta(seconds=59)
-        transport.get_token(renew=True)
+        transport.get_token(rejected_token=transport.newest_token)
         transport.request("GET", "/a")
     assert fake_service.tokens == 4
+    assert recorded_pauses == []
+
+
+def test_a_token_that_several_requests_report_is_renewed_once() -> None:
+    """If the service rejects the token of several requests, only the first one requests a new token."""
+    fake_service = FakeService()
+    with open_transport(fake_service) as transport:
+        rejected = transport.get_token()
+        renewed = {transport.get_token(rejected_token=rejected) for _ in range(3)}
+        assert (len(renewed - {rejected}), fake_service.tokens) == (1, 2)
+
+
+def test_a_function_with_another_method_renew_is_not_renewed(recorded_pauses: list[float]) -> None:
+    """The client renews only a token whose class derives from `RenewableToken`."""
+
+    class Lease:
+        def __call__(self) -> str:
+            return "jwt"
+
+        def renew(self) -> None:
+            raise AssertionError("the method has another meaning")
+
+    with open_transport(FakeService(build_error_reply(401)), token=Lease()) as transport, pytest.raises(SignInError):
+        transport.request("GET", "/a")
     assert recorded_pauses == []
 
 
@@ -173,7 +197,7 @@ def test_a_wrong_clock_of_this_computer_does_not_renew_tokens(recorded_pauses: l
             transport.request("GET", "/a")
         assert fake_service.tokens == 1
         fake_service.expires = fake_service.now + timedelta(seconds=59)
-        transport.get_token(renew=True)
+        transport.get_token(rejected_token=transport.newest_token)
         transport.get_token()
     assert fake_service.tokens == 3
     assert recorded_pauses == []

@@ -1,8 +1,9 @@
 """Access tokens that the client requests with its API key, or receives from a function."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from oi.errors import ApiError
 from oi.instants import parse_date_header_as_unix_seconds
@@ -28,17 +29,22 @@ class Token:
         return self.expires_at is None or monotonic_now < self.expires_at - RENEW_SECONDS
 
 
-@runtime_checkable
-class RenewableToken(Protocol):
-    """Function that returns a valid JWT, and can replace one that the service rejects."""
+class RenewableToken(ABC):
+    """Base class of functions that return a valid JWT, and can replace one that the service rejects.
 
+    Other functions with a method ``renew`` do not count, because it can have another meaning.
+    """
+
+    @abstractmethod
     def __call__(self) -> str:
         """Return a JWT that is valid according to the clock of this computer."""
-        ...
 
-    def renew(self) -> str:
-        """Return another JWT than the one that was returned last, because the service has rejected it."""
-        ...
+    @abstractmethod
+    def renew(self, rejected_token: str) -> str:
+        """Return another JWT than ``rejected_token``, which the service has rejected.
+
+        Several concurrent requests can report the same JWT; only the first report requests a new one.
+        """
 
 
 def check_credential_characters(text: str) -> None:

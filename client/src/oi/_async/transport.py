@@ -44,6 +44,9 @@ class AsyncTransport:
             for its reply.
         max_attempts: maximum number of attempts of one request; 1 for a caller that repeats requests itself.
 
+    Attributes:
+        newest_token: token that `get_token` returned last; empty before its first call.
+
     Raises:
         ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters, or
             the address contains a user name.
@@ -82,6 +85,7 @@ class AsyncTransport:
         self._scopes = scopes
         self._slow_timeout = httpx.Timeout(timeout, read=max(timeout, SLOW_REPLY_SECONDS))
         self._max_attempts = max_attempts
+        self.newest_token = ""
         self._lock = Lock()
 
     async def aclose(self) -> None:
@@ -93,14 +97,14 @@ class AsyncTransport:
         """True if a token that the service rejects can be replaced by a new one."""
         return self._key is not None or isinstance(self._source, RenewableToken)
 
-    async def get_token(self, *, renew: bool = False) -> str:
+    async def get_token(self, *, rejected_token: str = "") -> str:
         """Return the access token that was passed to the client, or a token for the API key.
 
         A token for the API key is valid for at least another minute, unless the key expires earlier.
 
         Args:
-            renew: whether to request a new token even if the current one has not expired; without effect if the token
-                cannot be renewed.
+            rejected_token: token that the service has rejected, to get another one; without effect if the token cannot
+                be renewed. Of several requests whose token was rejected, only the first one requests a new token.
 
         Raises:
             ApiError: the service issues no token.
@@ -108,18 +112,25 @@ class AsyncTransport:
         """
         async with self._lock:
             if self._source is not None:
-                text = self._source.renew() if renew and isinstance(self._source, RenewableToken) else self._source()
-                check_credential_characters(text)
-                return text
-            if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.monotonic()))):
-                # No `minutes`: the service would reject a lifetime that ends after the expiry of the key.
-                parameters = {} if self._scopes is None else {"scopes": ",".join(self._scopes)}
-                requested_at = time.monotonic()
-                reply = await self._send_with_retries(
-                    "GET", _TOKENS, self._key or "", changes_data=False, params=parameters
-                )
-                self._token = parse_token_reply(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)
-            return self._token.text
+                self.newest_token = _call_token_function(self._source, rejected_token)
+            else:
+                self.newest_token = await self._get_token_text(rejected_token)
+            return self.newest_token
+
+    async def _get_token_text(self, rejected_token: str) -> str:
+        """Return the access token that was passed to the client, or a token for the API key other than the rejected."""
+        token = self._token
+        is_usable = token is not None and token.text != rejected_token and token.is_fresh(time.monotonic())
+        if token is None or (self._key is not None and not is_usable):
+            # No `minutes`: the service would reject a lifetime that ends after the expiry of the key.
+            parameters = {} if self._scopes is None else {"scopes": ",".join(self._scopes)}
+            requested_at = time.monotonic()
+            reply = await self._send_with_retries(
+                "GET", _TOKENS, self._key or "", changes_data=False, params=parameters
+            )
+            token = parse_token_reply(parse_json_reply(reply), reply.headers.get("Date", ""), requested_at)
+            self._token = token
+        return token.text
 
     async def request(
         self,
@@ -221,7 +232,7 @@ class AsyncTransport:
             is_outcome_unknown = error.is_outcome_unknown
         try:
             # The token may have been revoked, or the service has new signing keys.
-            token = await self.get_token(renew=True)
+            token = await self.get_token(rejected_token=token)
             return await self._send_with_retries(method, path, token, changes_data=changes_data, **options)
         except ApiError as error:
             error.is_outcome_unknown |= is_outcome_unknown
@@ -268,3 +279,14 @@ class AsyncTransport:
                 error.is_outcome_unknown = is_outcome_unknown
                 raise error
             await sleep(pause)
+
+
+def _call_token_function(get_token: Callable[[], str], rejected_token: str) -> str:
+    """Return the token of a caller's function; if ``rejected_token`` is not empty, a renewable token is renewed.
+
+    Raises:
+        ValueError: the function returned a text with invalid characters.
+    """
+    text = get_token.renew(rejected_token) if rejected_token and isinstance(get_token, RenewableToken) else get_token()
+    check_credential_characters(text)
+    return text

@@ -151,7 +151,8 @@ class _Handshakes:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._stream_url = self._last_url = _build_stream_url(transport.url)
-        self._must_renew = self._must_negotiate = False
+        self._must_negotiate = False
+        self._token = self._rejected_token = ""
 
     def find_address(self, parameters: Mapping[str, str | None]) -> _Address:
         """Return the address for the next handshake.
@@ -163,12 +164,12 @@ class _Handshakes:
             ApiError: the service issues no token, cannot be reached, or names no valid address.
         """
         # A rejected token may have been revoked, or the service has new signing keys.
-        token = self._transport.get_token(renew=self._must_renew)
+        self._token = self._transport.get_token(rejected_token=self._rejected_token)
         if self._must_negotiate:
             address = _negotiate_address(self._transport, parameters)
         else:
             query = urlencode({name: value for name, value in parameters.items() if value is not None})
-            headers = {"Authorization": f"Bearer {token}"}
+            headers = {"Authorization": f"Bearer {self._token}"}
             proxy = _choose_proxy_argument(self._transport.url)
             address = _Address(f"{self._stream_url}?{query}", headers, proxy)
         self._last_url = address.url
@@ -180,7 +181,7 @@ class _Handshakes:
 
     def record_success(self) -> None:
         """Record that a handshake succeeded: the service has accepted the token, which need not be renewed."""
-        self._must_renew = False
+        self._rejected_token = ""
 
     def switch_to_negotiation_if_redirected(self, refused: InvalidStatus) -> bool:
         """After a redirect 307, request the addresses of all further handshakes from the service.
@@ -211,8 +212,9 @@ class _Handshakes:
             ApiError: as for :func:`_raise_unless_temporary`.
         """
         error = _build_handshake_error(refused, self._last_url)
-        self._must_renew = isinstance(error, SignInError) and self._transport.can_renew_token and not self._must_renew
-        if not self._must_renew:
+        can_renew = isinstance(error, SignInError) and self._transport.can_renew_token and not self._rejected_token
+        self._rejected_token = self._token if can_renew else ""
+        if not can_renew:
             _raise_unless_temporary(error, next_pause_seconds)
         return _find_requested_pause(error)
 

@@ -100,7 +100,7 @@ class Workspace:
             renew: whether to request a new token even if the current one has not expired; without effect if the token
                 cannot be renewed.
         """
-        return self._transport.get_token(renew=renew)
+        return self._transport.get_token(rejected_token=self._transport.newest_token if renew else "")
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """Send a request to any route of the API and return the JSON reply; None for a deletion or an empty reply.

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from oi.cli.stored_login import find_secret_in_keyring, lock_login, read_login_file, store_secret_and_describe_location
-from oi.credentials import RENEW_SECONDS
+from oi.credentials import RENEW_SECONDS, RenewableToken
 from oi.errors import SignInError
 from oi.oauth import Grant, open_http_client, refresh_grant, request_server_metadata, revoke_grant
 
@@ -24,7 +24,7 @@ def store_grant_and_describe_location(url: str, grant: Grant) -> str:
     return store_secret_and_describe_location(login, "refreshToken", grant.refresh_token)
 
 
-class StoredGrant:
+class StoredGrant(RenewableToken):
     """Stored sign-in with the browser: an access token, and a refresh token that renews the access token.
 
     Args:
@@ -33,7 +33,6 @@ class StoredGrant:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._returned_token = ""
 
     def __call__(self) -> str:
         """Return an access token that is valid for at least another minute; renew the stored token if necessary.
@@ -44,8 +43,8 @@ class StoredGrant:
         """
         return self._get_token("")
 
-    def renew(self) -> str:
-        """Return another access token than the one that was returned last, because the service has rejected it.
+    def renew(self, rejected_token: str) -> str:
+        """Return another access token than ``rejected_token``, which the service has rejected.
 
         A token can be rejected although this computer's clock says that it is valid: the clock was set back after the
         sign-in, or the service has new signing keys.
@@ -54,7 +53,7 @@ class StoredGrant:
             SignInError: as for a call.
             ApiError: as for a call.
         """
-        return self._get_token(self._returned_token)
+        return self._get_token(rejected_token)
 
     def _get_token(self, rejected_token: str) -> str:
         """Return the stored access token; renew it first if it expires within a minute or is ``rejected_token``."""
@@ -64,10 +63,8 @@ class StoredGrant:
             with lock_login():
                 stored = self._read_login()
                 if not _is_access_token_usable(stored, rejected_token):
-                    self._returned_token = _renew_access_token(stored)
-                    return self._returned_token
-        self._returned_token = str(stored["accessToken"])
-        return self._returned_token
+                    return _renew_access_token(stored)
+        return str(stored["accessToken"])
 
     def _read_login(self) -> dict[str, Any]:
         stored = read_login_file()

@@ -25,6 +25,14 @@ def test_drafts_of_one_file_are_different_files(tmp_path: Path) -> None:
         assert second.exists()
 
 
+def test_the_error_about_a_draft_names_the_file(tmp_path: Path) -> None:
+    """If a draft cannot be created, the error names the file that it would replace."""
+    path = tmp_path / "missing" / "export.json"
+    with pytest.raises(FileNotFoundError) as raised, create_draft_file(path):
+        pass
+    assert raised.value.filename == str(path)
+
+
 def test_a_draft_is_removed_after_an_error(tmp_path: Path) -> None:
     """If an error occurs before a draft is complete, the draft is removed and the file stays unchanged."""
     path = tmp_path / "export.json"

@@ -21,10 +21,13 @@ def create_draft_file(target: Path, mode: int = 0o666) -> Iterator[Path]:
         mode: permissions of the draft, which the umask of the process reduces.
 
     Raises:
-        OSError: the file cannot be created.
+        OSError: the file cannot be created; the error names ``target``, because users do not know the draft.
     """
     draft = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
-    draft.touch(mode, exist_ok=False)
+    try:
+        draft.touch(mode, exist_ok=False)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
     try:
         yield draft
     finally:

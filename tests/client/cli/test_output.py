@@ -232,6 +232,46 @@ def test_an_output_file_can_be_a_pipe(tmp_path: Path) -> None:
     os.close(reader)
 
 
+def test_an_open_file_is_written_directly(tmp_path: Path) -> None:
+    """If `/dev/stdout` is redirected to a file, this file is written and not replaced by another one."""
+    path, link = tmp_path / "export", tmp_path / "link"
+    with path.open("wb") as file:
+        link.symlink_to(f"/dev/fd/{file.fileno()}")
+        for output, content in ((Path(f"/dev/fd/{file.fileno()}"), b"first"), (link, b"second")):
+            write_output_file(output, content)
+            assert (path.read_bytes(), path.stat().st_ino) == (content, os.fstat(file.fileno()).st_ino)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EBUSY])
+@pytest.mark.parametrize("method", ["touch", "replace"])
+def test_a_file_that_cannot_be_replaced_is_written_directly(
+    method: str, number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A writable file is written directly if its folder is write-protected, or if it is mounted."""
+    path = tmp_path / "export"
+    path.write_text("earlier")
+    monkeypatch.setattr(Path, method, Mock(side_effect=OSError(number, "refused")))
+    write_output_file(path, b"content")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"content", [path])
+
+
+def test_an_output_file_can_have_a_name_of_any_permitted_length(tmp_path: Path) -> None:
+    """A file whose name is almost too long can be written, although that of its draft would be too long."""
+    path = tmp_path / ("n" * 250)
+    write_output_file(path, b"content")
+    assert path.read_bytes() == b"content"
+
+
+def test_a_write_protected_output_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A write-protected file is not replaced, although its folder permits it; the error names the file."""
+    path = tmp_path / "export"
+    path.write_text("earlier")
+    monkeypatch.setattr(os, "access", lambda *_arguments: False)  # the administrator may write to each file
+    with pytest.raises(PermissionError) as raised:
+        write_output_file(path, b"content")
+    assert (raised.value.filename, path.read_text()) == (str(path), "earlier")
+
+
 def set_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     """Replace standard input as Python opens it in the locale C."""
     stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogateescape")

@@ -1,5 +1,6 @@
 """Output of commands: tables for people, JSON for programs."""
 
+import errno
 import io
 import json
 import os
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from oi import AsyncWorkspace, Workspace
 
+_NOT_REPLACEABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG})
+"""Errors if a folder does not permit a second file, or a file cannot be replaced, for instance a bind-mounted one."""
+_MAX_LINKS = 40
+"""Maximum number of symbolic links that are followed, because they can form a loop."""
 _CONTROLS_IN_JSON = re.compile(f"[{INVISIBLE}]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """Function that executes a command; a decorator that adds an option returns a function of the same type."""
@@ -51,15 +56,39 @@ def add_output_option(command: Command) -> Command:
 def write_output_file(path: Path, content: bytes) -> None:
     """Write the file of the option ``--output``; a file that exists is replaced only when the new one is complete.
 
-    A pipe or device, such as ``/dev/stdout``, is written directly.
+    A pipe, a device, or an open file such as ``/dev/stdout`` is written directly. So is a file that cannot be replaced,
+    for instance because its folder is write-protected.
 
     Raises:
-        OSError: the file cannot be written; an earlier file is unchanged.
+        OSError: the file cannot be written. An earlier file is unchanged, unless it was written directly.
     """
-    if path.exists() and not path.is_file():
+    if (path.exists() and not path.is_file()) or _is_open_file_of_process(path):
         path.write_bytes(content)
         return
     target = path.resolve()  # a symbolic link is not replaced by a file
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    try:
+        _replace_file(target, content)
+    except OSError as error:
+        if error.errno not in _NOT_REPLACEABLE:
+            raise
+        target.write_bytes(content)
+
+
+def _is_open_file_of_process(path: Path) -> bool:
+    """Return whether a path, such as ``/dev/stdout``, leads to an open file of a process through ``/proc``."""
+    for _ in range(_MAX_LINKS):
+        path = path.parent.resolve() / path.name
+        if path.is_relative_to("/proc"):
+            return True
+        if not path.is_symlink():
+            return False
+        path = path.parent / path.readlink()
+    return False
+
+
+def _replace_file(target: Path, content: bytes) -> None:
     with create_draft_file(target) as draft:
         if target.exists():
             shutil.copymode(target, draft)

@@ -51,9 +51,9 @@ def test_a_lookup_that_would_change_the_url_path_is_not_found(
     workspace: Workspace, requested_paths: list[str], lookup: str
 ) -> None:
     """A lookup (id in URLs) that would lead to another URL path is reported as not found, and no request is sent."""
-    with pytest.raises(NotFoundError, match="No warm query"):
+    with pytest.raises(NotFoundError, match="must not be empty"):
         workspace.queries.run(lookup)
-    with pytest.raises(NotFoundError, match="No warm query"):
+    with pytest.raises(NotFoundError, match="must not be empty"):
         workspace.queries.run_raw(lookup, "text/csv")
     assert requested_paths == []
 

@@ -35,6 +35,6 @@ def test_a_name_that_http_removes_from_paths_is_not_found(call: Callable[[Worksp
     """Nothing has the name `.`, `..` or an empty one, because the request would go to another path."""
     with Workspace("https://plant.example", token="jwt") as workspace:
         send = workspace._transport.client.request = Mock()  # type: ignore[method-assign]
-        with pytest.raises(NotFoundError, match="is not a valid name or id"):
+        with pytest.raises(NotFoundError, match=r"must not be empty, `\.` or `\.\.`"):
             call(workspace, name)
     send.assert_not_called()

@@ -12,7 +12,7 @@ class Documents:
     """Reads and changes the JSON documents of one table (Cosmos DB container).
 
     Raises:
-        NotFoundError: a name is empty, ``.`` or ``..``; each method raises this for such an id, too.
+        NotFoundError: a name is empty, ``.`` or ``..``. Methods raise it also for such an id.
     """
 
     def __init__(self, transport: Transport, store: str, database: str, table: str) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from urllib.parse import quote
 
 from oi._sync.transport import Transport
 from oi.errors import NotFoundError
@@ -63,7 +62,8 @@ class Queries:
         for query in self.list():
             if query["lookup"] == lookup:
                 return query
-        raise _build_query_not_found_error(lookup)
+        detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
+        raise NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
 
     def run(
         self,
@@ -238,14 +238,7 @@ def _build_execution_path(lookup: str) -> str:
     Raises:
         NotFoundError: a segment of the path is empty, ``.`` or ``..``.
     """
-    if not {"", ".", ".."}.isdisjoint(lookup.split("/")):
-        raise _build_query_not_found_error(lookup)
-    return f"{_ROUTE}/{quote(lookup)}"
-
-
-def _build_query_not_found_error(lookup: str) -> NotFoundError:
-    detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
-    return NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
+    return "/".join((_ROUTE, *map(quote_path_segment, lookup.split("/"))))
 
 
 def build_execution_parameters(

@@ -75,9 +75,9 @@ def test_a_chart_of_a_field_without_numbers_lists_the_fields() -> None:
     """If a field has no numbers, its chart lists the fields that exist."""
     chart = LiveChart("z")
     assert render_lines(chart)[1:] == []
-    chart.add(build_message("a", y="text", x=1))
+    chart.add(build_message("a", y="text", x=1, z=10**400))
     words = [word for line in render_lines(chart) for word in line]
-    assert words[-3:] == ["Fields:", "x,", "y."]
+    assert words[-9:] == ["that", "the", "chart", "can", "draw.", "Fields:", "x,", "y,", "z."]
 
 
 @pytest.mark.parametrize(

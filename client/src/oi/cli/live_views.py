@@ -75,7 +75,9 @@ class LiveChart:
         table = _build_table(("connection", "device", "lowest", "highest", "newest", self._field), rows)
         if self._fields and not self._values:
             names = ", ".join(sorted(self._fields))
-            table.caption = escape_controls(f"No message has a number in this field. Fields: {names}.")
+            table.caption = escape_controls(
+                f"No message has a number in this field that the chart can draw. Fields: {names}."
+            )
         return table
 
 

@@ -74,7 +74,8 @@ class UnreachableError(ApiError):
 class InvalidRequestError(ApiError):
     """The request is invalid (400, 413, 415, 422, 428), or the service ignored invalid parameters.
 
-    ``errors`` names the fields.
+    ``errors`` names the fields. The status is 0 if the request was not sent, because its URL would be invalid: it is
+    longer than 65,536 characters, or contains control characters.
     """
 
 

@@ -255,7 +255,10 @@ class AsyncTransport:
             try:
                 response = await self.client.request(method, path, **options)
             except httpx.InvalidURL as invalid:
-                detail = f"The request was not sent, because its URL is invalid: {invalid}."
+                detail = (
+                    f"The request was not sent, because its URL is invalid: {invalid}. "
+                    "Use shorter names and parameters without control characters."
+                )
                 raise InvalidRequestError(0, "", detail) from None
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")

@@ -161,7 +161,10 @@ def _check_default_metadata(message: Mapping[str, Any]) -> None:
         if name in message and not _is_valid_id(message[name]):
             detail = f"The {name} must be a string of 1 to {MAX_ID_CHARACTERS} characters."
             if type(message[name]) is int:
-                detail += f" Set `{name}Pointer: /{name}` in the route to send integers as strings."
+                detail += (
+                    f" Set `{name}Pointer: /{name}` in the route to send integers as strings. "
+                    f"Without it, the service accepts integers only if the connection states another `{name}Pointer`."
+                )
             raise RejectedError("metadata", detail)
     timestamp = message["timestamp"]
     try:

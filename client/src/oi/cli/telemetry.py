@@ -43,6 +43,8 @@ class _MessageWithPosition(NamedTuple):
 def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     """Send telemetry of a connection: one JSON message, a JSON array, or one JSON message per line.
 
+    Lines are sent while the input is read. An array is sent when the input has ended.
+
     \b
     Example:
       echo '{"Temperature": 21.5}' | oi send pump-rig

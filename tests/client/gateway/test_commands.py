@@ -112,8 +112,8 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
         (
             {"deviceId": 7},
             (
-                "The deviceId must be a string of 1 to 256 characters. Set `deviceIdPointer: /deviceId` in the route to "
-                "send integers as strings. Without it, the service accepts integers only if the connection states"
+                "The deviceId must be a string of 1 to 256 characters. Set `deviceIdPointer: /deviceId` in the route "
+                "to send integers as strings. Without it, the service accepts integers only if the connection states"
             ),
         ),
         ({"deviceId": None}, "The deviceId must be a string"),

@@ -102,6 +102,16 @@ def test_a_start_time_in_the_future_causes_no_gap() -> None:
         assert position.find_start_time() == expected.isoformat()
 
 
+def test_a_stream_continues_not_before_its_start() -> None:
+    """If the newest message is less than a minute newer than the start of the stream, it continues at its start."""
+    now = datetime.now(UTC)
+    since = now - timedelta(seconds=10)
+    position = StreamPosition(since.isoformat())
+    position.record_connection_opened(now)
+    position.record_if_new(build_message(1, now))
+    assert position.find_start_time() == since.isoformat()
+
+
 def test_messages_with_late_timestamps_cause_no_gap() -> None:
     """If all timestamps are hours old, the stream continues a minute before the newest one, not at its start."""
     now = datetime.now(UTC)

@@ -40,11 +40,10 @@ class StreamPosition:
         messages minus 60 seconds. If the last message arrived before its timestamp, its arrival is used instead: a
         device whose clock is ahead must not hide messages of other devices.
 
-        Live messages can be older than the stream, for instance if all clocks of the devices are behind, or if a
-        gateway sends stored messages after an outage. The stream then continues before its start, at most 24 hours
-        before the first connection. Older timestamps are ignored, because a clock that was reset to 1970 must not start
-        a replay of all stored messages. If all timestamps are older, the start time is the start of the stream, or 60
-        seconds before the first connection if only new messages are wanted.
+        The start time is never before the start of the stream, or 60 seconds before the first connection if only new
+        messages are wanted. It can only be earlier if all timestamps are: the clocks of all devices can be behind, or a
+        gateway sends stored messages after an outage. Even then it is at most 24 hours before the first connection.
+        Older timestamps are ignored, because a clock that was reset to 1970 must not start a replay of all messages.
 
         While the service may still be sending stored messages (a replay), the start time is no later than the position
         of the replay: 60 seconds before the last replayed message, but not before the start of the replay. A live
@@ -53,7 +52,8 @@ class StreamPosition:
         """
         if self._newest and self._earliest is not None and self._oldest is not None:
             newest = min(datetime.fromisoformat(self._newest), self._received)
-            start = _subtract_overlap(newest, self._oldest) if newest > self._oldest else self._earliest
+            is_late = self._oldest < newest < self._earliest
+            start = _subtract_overlap(newest, self._oldest if is_late else self._earliest)
             # The connection may have been lost after the last message, so later time is no sign of an ended replay.
             if self._replay is not None and not self._replay.has_ended(self._received):
                 start = min(start, self._replay.position)

@@ -52,10 +52,12 @@ def stream_messages(
 ) -> Generator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    After a lost connection, the stream continues one minute before the time of the newest received message. A missed
-    message with an earlier timestamp is lost, unless the service was still sending stored messages. If all timestamps
-    are older than the stream, it can also yield messages that were stored before its start. For this,
-    timestamps are ignored that are earlier than ``since`` and than 24 hours before the first connection.
+    After a lost connection, the stream continues one minute before the time of the newest received message, but not
+    before its start (see ``since``; for new messages only, a minute before the first connection). A missed message with
+    an earlier timestamp is lost, unless the service was still sending stored messages.
+
+    If all timestamps are before the start of the stream, it continues a minute before the newest one, at most 24 hours
+    before the first connection. It can then also yield messages that were stored before its start.
 
     If the host of the service cannot open a WebSocket, the client requests another address for the stream.
 

@@ -105,10 +105,11 @@ class DecisionSigner(Protocol):
             WorkspaceError: the first of these errors that applies: THROTTLED ``SIGNATURE_LOCKED`` after too many
                 refused attempts to sign; INVALID ``SIGNATURE_REQUIRED`` if the request has no signature,
                 ``SIGNATURE_MEANING_INVALID`` if the decision does not allow its meaning, or an error that names the
-                invalid fields; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the sign-in is too old; FORBIDDEN
-                ``DELEGATED_TOKEN`` for a token of an OAuth client, ``SIGNATURE_NOT_PERSONAL`` if another person created
-                the API key of the token; CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in.
-                UNAVAILABLE ``SIGNATURES_UNAVAILABLE`` if the store of sign-ins and refused attempts does not respond.
+                invalid fields; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the sign-in is too old, or reserved for
+                an interrupted decision; FORBIDDEN ``DELEGATED_TOKEN`` for a token of an OAuth client,
+                ``SIGNATURE_NOT_PERSONAL`` if another person created the API key of the token; CONFLICT
+                ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in. UNAVAILABLE
+                ``SIGNATURES_UNAVAILABLE`` if the store of sign-ins and refused attempts does not respond.
         """
         ...
 

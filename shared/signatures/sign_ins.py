@@ -1,10 +1,11 @@
 """Use of sign-ins for signatures. If the policy has ``maxAgeSeconds`` 0, a sign-in can sign only one decision.
 
 The use of a sign-in is stored before the decision, with the id under which the decision is appended. If the process
-ends in between, this id shows whether the decision was appended. If it was not, the sign-in may sign again.
+ends in between, this id shows whether the decision was appended.
 
-The process may also just be slow, or its clock may differ. So an abandoned use is closed first, which prevents further
-attempts to append its decision. When an attempt that had begun before must have ended, the id is looked up.
+The process may also just be slow, and its decision can still be appended. So another decision never takes over an
+abandoned sign-in: the person must sign in again. Waiting until no append of the first decision can be running would
+not help, because the sign-in would then be too old.
 """
 
 import hashlib
@@ -14,9 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
+from shared.auth.reauthentication import build_reauthentication_error
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.signatures import CONFIRMATION_SECONDS, WRITE_SECONDS
 from shared.runtime import Runtime
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import format_rfc3339, parse_rfc3339
@@ -24,11 +25,6 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 SIGNATURE_TOKEN_USED: Final = "SIGNATURE_TOKEN_USED"  # noqa: S105  an error code
 LEASE: Final = timedelta(seconds=30)
 """Time after which an unfinished use of a sign-in counts as abandoned, because its process has died."""
-CLOSING_SECONDS: Final = CONFIRMATION_SECONDS + WRITE_SECONDS + 10.0
-"""Time in seconds after which an attempt to append that was confirmed before its use was closed has surely ended.
-
-It contains ten seconds for a write that the store executes after its caller has given up.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +36,15 @@ class SignInUse:
         chain: key of the audit chain of the decision.
         leased_until: time until which the decision may still be appended.
         is_decided: True if the decision was appended.
-        closing_id: id of the event that closed the use, so that no attempt to append its decision may begin; empty if
-            the use is not closed. A repeated request opens the use again.
+        is_closed: True if the use was abandoned and closed, so that no attempt to append its decision may begin. A
+            repeated request opens the use again.
     """
 
     append_id: str
     chain: ChainKey
     leased_until: datetime
     is_decided: bool = False
-    closing_id: str = ""
+    is_closed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Convert this use of a sign-in to JSON values, as the store contains them."""
@@ -58,15 +54,15 @@ class SignInUse:
             "scopeKey": self.chain.scope_key,
             "leasedUntil": format_rfc3339(self.leased_until),
             "isDecided": self.is_decided,
-            "closingId": self.closing_id,
+            "isClosed": self.is_closed,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Parse the record that a sign-in was used to sign a decision, from the JSON values in the store."""
         chain = ChainKey(Target(value["target"]), value["scopeKey"])
-        leased_until, closing_id = parse_rfc3339(value["leasedUntil"]), value.get("closingId", "")
-        return cls(value["appendId"], chain, leased_until, value["isDecided"], closing_id)
+        leased_until, is_closed = parse_rfc3339(value["leasedUntil"]), value.get("isClosed", False)
+        return cls(value["appendId"], chain, leased_until, value["isDecided"], is_closed)
 
 
 class SignInBusyError(WorkspaceError):
@@ -109,7 +105,8 @@ class SignInRegistry:
     async def reserve_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
-        If the sign-in is reserved for an abandoned decision, wait until this decision can no longer be appended.
+        If the sign-in is reserved for an abandoned decision, close this use, so that its decision is not appended after
+        the caller was requested to sign in again.
 
         Args:
             sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.
@@ -118,23 +115,20 @@ class SignInRegistry:
 
         Raises:
             SignInBusyError: another decision is possibly being signed with the sign-in.
-            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in.
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in; UNAUTHENTICATED
+                ``REAUTHENTICATION_REQUIRED`` if the sign-in is reserved for an abandoned decision.
         """
-        closing_id = ""
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            stored = await self._change_sign_in_use(sign_in_name, _build_reservation_function(use, closing_id))
+            stored = await self._change_sign_in_use(sign_in_name, _build_reservation_function(use))
             if stored is None or stored.append_id == append_id:
                 return
             await self._reject_use_of_decision(sign_in_name, stored)
             if stored.leased_until > at:
                 raise SignInBusyError(stored.leased_until - at)
-            closing_id = await self._close_abandoned_use(sign_in_name, stored)
-            if closing_id:
-                # Clocks of hosts differ, so the end of the lease does not prove that no append is running.
-                await self._runtime.sleep(CLOSING_SECONDS)
-                await self._reject_use_of_decision(sign_in_name, stored)
+            if await self._try_close_abandoned_use(sign_in_name, stored):
+                raise build_reauthentication_error(0, "After an interrupted decision, this operation")
 
     async def _reject_use_of_decision(self, sign_in_name: str, stored: SignInUse) -> None:
         """Raise an error if the decision of a stored use of a sign-in was appended."""
@@ -144,12 +138,11 @@ class SignInRegistry:
             await self.mark_sign_in_used(sign_in_name, stored.append_id, stored.chain)
             raise build_sign_in_used_error()
 
-    async def _close_abandoned_use(self, sign_in_name: str, abandoned: SignInUse) -> str:
-        """Close the use of a sign-in and return the id of the closing; empty if the use was changed meanwhile."""
-        closing_id = abandoned.closing_id or self._runtime.new_id()
-        closed = replace(abandoned, closing_id=closing_id)
+    async def _try_close_abandoned_use(self, sign_in_name: str, abandoned: SignInUse) -> bool:
+        """Close the use of a sign-in; return False if the use was changed meanwhile."""
+        closed = replace(abandoned, is_closed=True)
         stored = await self._change_sign_in_use(sign_in_name, lambda known: closed if known == abandoned else None)
-        return closing_id if stored == closed else ""
+        return stored == closed
 
     async def confirm_and_extend_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Check that a sign-in is still reserved for the decision, and extend the reservation.
@@ -162,7 +155,7 @@ class SignInRegistry:
         until = self._runtime.now() + LEASE
 
         def extend_reservation(known: SignInUse | None) -> SignInUse:
-            if known is None or known.append_id != append_id or known.closing_id:
+            if known is None or known.append_id != append_id or known.is_closed:
                 raise build_sign_in_used_error()
             return replace(known, leased_until=until)
 
@@ -195,23 +188,12 @@ class SignInRegistry:
         return None if stored is None else SignInUse.from_json(stored)
 
 
-def _build_reservation_function(use: SignInUse, closing_id: str) -> Callable[[SignInUse | None], SignInUse | None]:
+def _build_reservation_function(use: SignInUse) -> Callable[[SignInUse | None], SignInUse | None]:
     """Build the function that reserves a sign-in for a decision: it maps the stored use of the sign-in to ``use``.
 
     The built function returns None, so that the stored use does not change, if another decision has the reservation.
-
-    Args:
-        use: use to store.
-        closing_id: id of the closing of an earlier use whose decision can no longer be appended; empty without one.
     """
-
-    def add_reservation(known: SignInUse | None) -> SignInUse | None:
-        if known is None or known.append_id in ("", use.append_id):
-            return use
-        is_closed = closing_id != "" and known.closing_id == closing_id and not known.is_decided
-        return use if is_closed else None
-
-    return add_reservation
+    return lambda known: use if known is None or known.append_id in ("", use.append_id) else None
 
 
 def build_sign_in_name(member_id: str, sign_in_id: str, at: datetime) -> str:

@@ -1,6 +1,6 @@
 """Signature services over SQLite, with a clock that tests set."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -38,8 +38,6 @@ class Environment:
         announced: announced lock-outs.
         appended: append ids of decisions that were appended.
         is_available: False if the audit log does not respond.
-        sleeps: durations in seconds for which the services have slept.
-        at_end_of_sleep: called when a sleep ends.
         can_announce: False if announcements fail.
     """
 
@@ -49,8 +47,6 @@ class Environment:
     announced: list[tuple[str, LockOut]] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
     is_available: bool = True
-    sleeps: list[float] = field(default_factory=list)
-    at_end_of_sleep: Callable[[], Awaitable[None]] = skip_confirmation
     can_announce: bool = True
 
     @property
@@ -105,9 +101,7 @@ class Environment:
         return ""
 
     async def _sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
         self.at += timedelta(seconds=seconds)
-        await self.at_end_of_sleep()
 
     async def _is_audited(self) -> bool:
         return True

@@ -6,13 +6,13 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.http.problems import build_error_headers
-from shared.provenance.signatures import skip_confirmation
-from shared.signatures.sign_ins import CLOSING_SECONDS, LEASE, SignInBusyError, build_sign_in_name
-from tests.unit.shared.signatures.environment import CHAIN, Environment
+from shared.signatures.sign_ins import LEASE, SignInBusyError, build_sign_in_name
+from tests.unit.shared.signatures.environment import CHAIN, START, Environment
 
 SECOND = timedelta(seconds=1)
 USED = "sign in again for each signature"
 BUSY = "retry in 30 seconds, or sign in again"
+INTERRUPTED = "After an interrupted decision"
 
 
 async def test_a_sign_in_can_be_used_for_one_signature(environment: Environment) -> None:
@@ -48,78 +48,48 @@ async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> Non
     assert build_error_headers(used.value) == {}
 
 
-async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:
-    """If a process ends before the signed decision is appended, the sign-in can be used again."""
+async def test_another_decision_after_an_abandoned_one_needs_a_new_sign_in(environment: Environment) -> None:
+    """A sign-in whose decision was abandoned signs no other decision: the person must sign in again, without a wait."""
+    signer = build_sign_in_name("ann", "sign-in-1", environment.at)
+    await environment.sign_ins.reserve_sign_in(signer, "abandoned", CHAIN)
+    environment.at += LEASE + SECOND
+    for _ in range(2):
+        assert await environment.sign(max_age=0, age=31) == "REAUTHENTICATION_REQUIRED"
+    assert environment.at - START == LEASE + SECOND
+    assert await environment.sign(max_age=0, sign_in="sign-in-2") == ""
+
+
+async def test_a_late_append_of_an_abandoned_decision_uses_its_sign_in(environment: Environment) -> None:
+    """If the decision of an abandoned use is appended after all, its sign-in counts as used."""
     await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
-    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+    with pytest.raises(WorkspaceError, match=INTERRUPTED):
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+    environment.appended.add("a")
+    with pytest.raises(WorkspaceError, match=USED):
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+
+
+async def test_a_closed_use_cannot_be_confirmed(environment: Environment) -> None:
+    """A slow decision whose use counts as abandoned is refused after another request had to sign in again."""
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    with pytest.raises(WorkspaceError, match=INTERRUPTED):
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
         await environment.sign_ins.confirm_and_extend_reservation("name", "a")
 
 
-async def test_a_late_append_of_an_abandoned_decision_uses_its_sign_in(environment: Environment) -> None:
-    """If the decision of an abandoned use is appended after all, no other decision can use the sign-in."""
-
-    async def append_late() -> None:
-        environment.appended.add("a")
-
-    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
-    environment.at += LEASE + SECOND
-    environment.at_end_of_sleep = append_late
-    for _ in range(2):
-        with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
-    assert environment.sleeps == [CLOSING_SECONDS]
-
-
-async def test_a_closed_use_cannot_be_confirmed(environment: Environment) -> None:
-    """A slow decision whose use counts as abandoned is refused before another decision gets the sign-in."""
-
-    async def confirm() -> None:
-        with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.confirm_and_extend_reservation("name", "a")
-
-    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
-    environment.at += LEASE + SECOND
-    environment.at_end_of_sleep = confirm
-    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
-    await environment.sign_ins.confirm_and_extend_reservation("name", "b")
-    assert len(environment.sleeps) == 1
-
-
 async def test_a_repeated_request_opens_its_closed_use_again(environment: Environment) -> None:
-    """If the interrupted request is repeated while its use is closed, no other decision gets the sign-in."""
-
-    async def repeat_request() -> None:
-        await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
-
+    """If the interrupted request is repeated after its use was closed, its decision can be appended."""
     await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
-    environment.at_end_of_sleep = repeat_request
+    with pytest.raises(WorkspaceError, match=INTERRUPTED):
+        await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
+    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
+    await environment.sign_ins.confirm_and_extend_reservation("name", "a")
     with pytest.raises(SignInBusyError, match=BUSY):
         await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
-    await environment.sign_ins.confirm_and_extend_reservation("name", "a")
-
-
-async def test_a_use_that_was_opened_again_must_be_closed_for_the_whole_time(environment: Environment) -> None:
-    """A request that waits for the end of a closed use waits again if the use was opened and closed meanwhile."""
-
-    async def end_process() -> None:
-        environment.at_end_of_sleep = skip_confirmation
-        raise ConnectionResetError
-
-    async def repeat_and_close_again() -> None:
-        await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
-        environment.at += LEASE + SECOND
-        environment.at_end_of_sleep = end_process
-        with pytest.raises(ConnectionResetError):
-            await environment.sign_ins.reserve_sign_in("name", "c", CHAIN)
-
-    await environment.sign_ins.reserve_sign_in("name", "a", CHAIN)
-    environment.at += LEASE + SECOND
-    environment.at_end_of_sleep = repeat_and_close_again
-    await environment.sign_ins.reserve_sign_in("name", "b", CHAIN)
-    assert len(environment.sleeps) == 3
 
 
 async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment: Environment) -> None:
@@ -130,7 +100,7 @@ async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment:
     for _ in range(6):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     environment.at += LEASE
-    assert await environment.sign(max_age=0) == ""
+    assert await environment.sign(max_age=0, sign_in="sign-in-2") == ""
 
 
 async def test_an_appended_decision_counts_as_used_before_its_lease_ends(environment: Environment) -> None:

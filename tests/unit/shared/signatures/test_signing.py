@@ -1,14 +1,13 @@
 """Tests of the checks of signatures and of the lock-out after rejected attempts."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.auth.principals import CredentialKind
 from shared.errors import Kind, WorkspaceError
-from shared.signatures.sign_ins import LEASE
-from tests.unit.shared.signatures.environment import Environment
+from shared.signatures.sign_ins import build_sign_in_name
+from tests.unit.shared.signatures.environment import CHAIN, Environment
 
 
 @pytest.mark.parametrize(
@@ -59,10 +58,10 @@ async def test_rejections_of_used_sign_ins_are_signing_attempts(environment: Env
 
 async def test_a_rejection_for_a_sign_in_used_meanwhile_counts(environment: Environment) -> None:
     """If another decision uses the sign-in between check and append, the rejection counts as an attempt."""
+    name = build_sign_in_name("ann", "sign-in-1", environment.at)
 
     async def take_over_sign_in() -> None:
-        environment.at += LEASE + timedelta(seconds=1)
-        assert await environment.sign(max_age=0) == ""
+        await environment.sign_ins.mark_sign_in_used(name, "other", CHAIN)
 
     assert await environment.sign(max_age=0, meanwhile=take_over_sign_in) == "SIGNATURE_TOKEN_USED"
     for _ in range(4):

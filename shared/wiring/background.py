@@ -130,9 +130,10 @@ class BackgroundServices:
             await self._access.grant_ender.complete_ends_and_end_orphaned_grants()
 
     async def _sign_checkpoints(self) -> None:
-        """Sign a checkpoint of every audit chain that has new records."""
-        if (await self._catalog.get_current_catalog()).policies.provenance is None:
-            return
+        """Sign a checkpoint of every audit chain that has new records.
+
+        The policy ``provenance`` is not required: the events of its removal need a checkpoint, too.
+        """
         if made := await self._provenance.checkpoints.create_all_and_count_them():
             _LOG.info("checkpoints signed", extra=fields(count=made))
 

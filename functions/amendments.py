@@ -30,7 +30,13 @@ from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey
 from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, list_amendment_ids, query_entity_amendments
 from shared.provenance.report_header import ChainEvidence, ReportHeader
-from shared.provenance.selection import BODY_SCOPE_FIELD, QUERY_SCOPE_FIELD, check_scope, resolve_amendments_chain
+from shared.provenance.selection import (
+    BODY_SCOPE_FIELD,
+    QUERY_SCOPE_FIELD,
+    build_not_provisioned_error,
+    check_scope,
+    resolve_amendments_chain,
+)
 from shared.provenance.signatures import DecisionSigner, build_signature_required_error
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.disconnects import cancel_at_disconnect
@@ -385,9 +391,11 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
 
 
 async def _require_no_signature() -> None:
-    """Reject a decision without a signature if the stored policy requires one."""
-    catalog = await services().catalog.reader.load_stored_catalog()
-    if catalog.policies.signatures.amendments is SignatureRequirement.REQUIRED:
+    """Reject a decision without a signature if the stored policies require one, or no longer contain `provenance`."""
+    policies = (await services().catalog.reader.load_stored_catalog()).policies
+    if policies.provenance is None:
+        raise build_not_provisioned_error()
+    if policies.signatures.amendments is SignatureRequirement.REQUIRED:
         raise build_signature_required_error()
 
 
@@ -412,9 +420,7 @@ def _require_amendment_policy(catalog: Catalog) -> AmendmentPolicy:
     policies = catalog.policies
     policy = policies.provenance
     if policy is None:
-        raise build_invalid_field_error(
-            "workspace", "declares no policy `provenance`, which amendments require; add it to the policies"
-        )
+        raise build_not_provisioned_error()
     must_sign = policies.signatures.amendments is SignatureRequirement.REQUIRED
     return AmendmentPolicy(
         approval_required=policy.require_approval or policy.require_two_person_auth or must_sign,

@@ -10,7 +10,7 @@ from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.catalog.document import load_document
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.ports import ChainKey
+from shared.provenance.ports import ChainKey, Target
 from shared.settings import Settings
 from shared.wiring import Services
 from tests.unit.functions.azure_plant import AMENDMENTS, Instance
@@ -119,3 +119,25 @@ async def test_a_policy_that_cannot_be_read_decides_nothing(
     for address, body in ((AMENDMENTS, AMENDMENT), (decision, {})):
         reply = await app.request("POST", address, token, body)
         assert (reply.status, reply.body["code"]) == (503, "CATALOG_UNAVAILABLE"), address
+
+
+async def test_nothing_is_appended_after_another_process_has_removed_provenance(
+    services_of_two_processes: tuple[Services, Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If another process has removed the policy `provenance`, amendments and decisions get 503 at once."""
+    own, other = services_of_two_processes
+    service, chain = other.provenance.catalog_service, ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
+    await service.apply(load_document(STRICT.replace(REQUIRED, "{provenance: {}}"), "test"), "apply")
+    issue, app = other.access.api_keys.issue_without_rights_check, Instance(own, monkeypatch)
+    ann, bob = [await app.issue_token((await issue("apply", each, "test")).api_key) for each in ("ann@t", "bob@t")]
+    await service.apply(load_document(STRICT, "test"), "apply")
+    await own.catalog.reader.load_stored_catalog()
+    pending = await app.request("POST", AMENDMENTS, ann, AMENDMENT)
+    decision = f"{AMENDMENTS}/{pending.body['RecordID']}/approve?scopeKey=line-1"
+    for address, token, body in ((AMENDMENTS, ann, AMENDMENT), (decision, bob, {})):
+        for policies in ("{provenance: {}}", "{}"):
+            await own.catalog.reader.load_stored_catalog()
+            await service.apply(load_document(STRICT.replace(REQUIRED, policies), "test"), "apply")
+        reply = await app.request("POST", address, token, body)
+        assert (reply.status, reply.body["code"]) == (503, "PROVENANCE_NOT_PROVISIONED"), address
+    assert (await own.provenance.chain_store.read_tip(chain)).sequence == 1

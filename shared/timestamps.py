@@ -13,6 +13,7 @@ LONGEST_SETBACK: Final = timedelta(hours=1)
 """Longest time by which the clock of a host may be set back; cursors by time read the last hour's records again."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
 _LENGTH_WITHOUT_ZONE: Final = len("2026-01-05T08:00:00.000000")
 
 
@@ -39,8 +40,13 @@ def from_unix_microseconds(microseconds: int) -> datetime:
     return _EPOCH + microseconds * _MICROSECOND
 
 
-def parse_rfc3339(text: str) -> datetime:
+def parse_rfc3339(text: str, *, round_up: bool = False) -> datetime:
     """Parse an RFC 3339 text that has a time zone; return the time in UTC.
+
+    Args:
+        text: text to parse.
+        round_up: True to round a time between two microseconds up, as an inclusive start and an exclusive end of a
+            range require; otherwise, it is rounded down.
 
     Raises:
         ValueError: the text is not RFC 3339, has no time zone, or is outside the range of a datetime.
@@ -57,11 +63,12 @@ def parse_rfc3339(text: str) -> datetime:
         raise ValueError("the date-time has no time zone; end it with Z or an offset")
     check_utc_offset(found[2], found[3])
     try:
-        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+        instant = datetime.fromisoformat(text.upper()).astimezone(UTC)
     except ValueError:
         raise ValueError("the date-time has a day or time that does not exist") from None
     except OverflowError:
         raise ValueError("the date-time is outside the years 1 to 9999") from None
+    return _round_up_if_between_microseconds(instant, text) if round_up else instant
 
 
 def parse_iso8601(text: str, *, round_up: bool = False) -> datetime:
@@ -69,16 +76,13 @@ def parse_iso8601(text: str, *, round_up: bool = False) -> datetime:
 
     Args:
         text: text to parse.
-        round_up: True to round a time between two microseconds up, as the start of a range requires; otherwise, it is
-            rounded down.
+        round_up: as for :func:`parse_rfc3339`.
 
     Raises:
         ValueError: the text is not ISO 8601, has an invalid offset, or is outside the range of a datetime.
     """
     try:
         instant = datetime.fromisoformat(text.upper())
-        if round_up and _BELOW_MICROSECOND.search(text):
-            instant += _MICROSECOND
         found = instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None
@@ -87,7 +91,13 @@ def parse_iso8601(text: str, *, round_up: bool = False) -> datetime:
         check_utc_offset(offset[:2], offset[2:4])
         if offset[4:]:
             raise ValueError("the offset of the date-time must not have seconds")
-    return found
+    return _round_up_if_between_microseconds(found, text) if round_up else found
+
+
+def _round_up_if_between_microseconds(instant: datetime, text: str) -> datetime:
+    """Return the next microsecond if a timestamp has digits below its microsecond; the last one of 9999 stays."""
+    is_between = _BELOW_MICROSECOND.search(text) and instant < _LATEST
+    return instant + _MICROSECOND if is_between else instant
 
 
 def check_utc_offset(hours: str | None, minutes: str | None) -> None:

@@ -108,10 +108,24 @@ def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
         parse_iso8601(text)
 
 
-def test_a_time_that_is_rounded_past_the_year_9999_is_rejected() -> None:
-    """A time that cannot be rounded up, because it is in the last microsecond of the year 9999, is rejected."""
-    with pytest.raises(ValueError, match="must be an ISO 8601 date-time"):
-        parse_iso8601("9999-12-31T23:59:59.9999999Z", round_up=True)
+def test_the_last_microsecond_of_the_year_9999_is_not_rounded_up() -> None:
+    """A time in the last microsecond of the year 9999 is rounded down even if it should be rounded up."""
+    instant = parse_iso8601("9999-12-31T23:59:59.9999999Z", round_up=True)
+    assert format_rfc3339(instant) == "9999-12-31T23:59:59.999999Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-01-05T08:00:00.0000009Z", "2026-01-05T08:00:00.000001Z"),
+        ("2026-01-05T09:59:59.999999000001+02:00", "2026-01-05T08:00:00.000000Z"),
+        ("2026-01-05T08:00:00.0000010Z", "2026-01-05T08:00:00.000001Z"),
+        ("2026-01-05T08:00:00.000001Z", "2026-01-05T08:00:00.000001Z"),
+    ],
+)
+def test_rfc_3339_times_between_microseconds_are_rounded_up_on_request(text: str, instant: str) -> None:
+    """An RFC 3339 time between two microseconds is rounded up on request."""
+    assert format_rfc3339(parse_rfc3339(text, round_up=True)) == instant
 
 
 def test_microseconds_are_converted_back() -> None:

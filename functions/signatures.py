@@ -22,7 +22,8 @@ _CURSOR: Final = ListCursor("signatures", (str,), str, ("userId", "from", "to"))
 
 
 def _parse_time_if_text(text: Any) -> Any:
-    return parse_rfc3339(text) if isinstance(text, str) else text
+    # No signature is between two microseconds, so rounding up keeps both the inclusive start and the exclusive end.
+    return parse_rfc3339(text, round_up=True) if isinstance(text, str) else text
 
 
 Time = Annotated[AwareDatetime | None, BeforeValidator(_parse_time_if_text)]

@@ -3,12 +3,13 @@
 A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
 oldest. A chain that has checkpoints but is not stored, because its records or its head item were deleted, is verified,
 too. A period begins each time that the schedule of the verification is due, so all instances of the service know its
-start. A broken chain is verified in each period, because it may have been repaired. A verification always begins at the
-first record, and only complete results are stored: a stored intermediate state could be forged so that changed records
-look valid.
+start. A broken chain is verified in each period, because it may have been repaired. A chain whose verification failed
+is tried again after all other chains, so that a partial outage does not delay these. A verification always begins at
+the first record, and only complete results are stored: a stored intermediate state could be forged so that changed
+records look valid.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -65,6 +66,7 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
         self._period_start = ""
         self._reported: set[ChainKey] = set()
+        self._failed: set[ChainKey] = set()
         self._outage: WorkspaceError | None = None
 
     async def try_verify_due_chains(self, period_start: datetime) -> bool:
@@ -78,7 +80,8 @@ class BackgroundVerification:
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store did not respond, so that chains were not found, verified or reported.
-                All other chains are verified. A later call with the same ``period_start`` repeats the rest.
+                All other chains are verified, unless their verification failed earlier in the period. A later call with
+                the same ``period_start`` repeats the rest.
         """
         deadline = self._runtime.monotonic() + self._seconds
         start = format_rfc3339(period_start)
@@ -86,23 +89,27 @@ class BackgroundVerification:
         if start != self._period_start:
             self._period_start = start
             self._reported.clear()
-        is_complete = await self._try_verify_chains_until_deadline(deadline, start)
+            self._failed.clear()
+        remaining = await self._verify_chains_until_deadline_and_list_rest(deadline, start)
         try:
             await self._report_other_broken_chains(start)
         except Exception as error:  # noqa: BLE001  an error of this method would delay the remaining chains
             _LOG.exception("broken audit chains could not be listed")
             self._remember_outage(error)
-        if is_complete and self._outage is not None:
+        # If only failed chains remain, they are tried again after a pause instead of at once.
+        if self._outage is not None and self._failed.issuperset(remaining):
             raise self._outage
-        return is_complete
+        return not remaining
 
     def _remember_outage(self, error: Exception) -> None:
         """Remember an error of this run if it means that a store did not respond, so that a later run can succeed."""
         if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE and not is_permanent(error):
             self._outage = error
 
-    async def _try_verify_chains_until_deadline(self, deadline: float, period_start: str) -> bool:
-        """Verify the chains that are due; return False if the time limit is reached before all are verified.
+    async def _verify_chains_until_deadline_and_list_rest(
+        self, deadline: float, period_start: str
+    ) -> Sequence[ChainKey]:
+        """Verify the chains that are due; return those that remain when the time limit is reached.
 
         Args:
             deadline: time limit, on the monotonic clock.
@@ -116,12 +123,12 @@ class BackgroundVerification:
                 due if unfinished.started_at < period_start else [chain for chain in due if chain != unfinished.chain]
             )
             due = [unfinished.chain, *rest]
-        for chain in due:
+        for number, chain in enumerate(due):
             if self._runtime.monotonic() >= deadline or not await self._try_verify_chain_until_deadline(
                 chain, deadline, period_start
             ):
-                return False
-        return True
+                return due[number:]
+        return ()
 
     async def _discard_outdated_run(self) -> None:
         """Discard the unfinished verification if another verification of the chain has ended since it began."""
@@ -133,7 +140,10 @@ class BackgroundVerification:
             self._unfinished = None
 
     async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
-        """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
+        """Return the chains that must be verified, sorted by the time of their last verification, oldest first.
+
+        The chains whose verification has failed in this period are last.
+        """
         due: list[tuple[str, ChainKey]] = []
         known: set[str] = set()
         latest = compute_latest_verdict_time(self._runtime.now())
@@ -146,10 +156,8 @@ class BackgroundVerification:
                 for one in page
                 if _is_verification_due(one, period_start, latest)
             ]
-        return [
-            *await self._list_due_chains_missing_in_overview(known, period_start),
-            *(chain for _, chain in sorted(due)),
-        ]
+        missing = await self._list_due_chains_missing_in_overview(known, period_start)
+        return sorted([*missing, *(chain for _, chain in sorted(due))], key=self._failed.__contains__)
 
     async def _list_due_chains_missing_in_overview(
         self, known_prefixes: Collection[str], period_start: str
@@ -191,6 +199,7 @@ class BackgroundVerification:
                     return False
             await self._finish_verification(run, period_start)
         except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
+            self._failed.add(chain)
             count("workspace.chain.verify.failures", target=chain.target.value)
             _log_failure("an audit chain could not be verified", chain, error)
             self._remember_outage(error)

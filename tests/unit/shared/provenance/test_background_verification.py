@@ -45,6 +45,7 @@ class RecordingVerifier:
         """Record the chain and start its verification, or raise an error for a chain in ``failing``."""
         self.started.append(chain)
         if chain in self.failing:
+            self.seconds += 1
             raise self.failing[chain]
         return await self._verifier.start(chain)
 
@@ -364,6 +365,21 @@ async def test_chains_are_verified_in_the_same_period_after_an_outage(verificati
     verification_parts.recorder.started.clear()
     assert await background.try_verify_due_chains(period_start)
     assert sorted(verification_parts.recorder.started) == sorted((BATCH, OTHER))
+
+
+async def test_failed_chains_do_not_delay_the_others(verification_parts: VerificationParts) -> None:
+    """Chains that failed are tried again after all others; if only they remain, the run fails, although time is up."""
+    background, period_start = verification_parts.open(seconds=2), SYSTEM_RUNTIME.now()
+    outage = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log does not respond; retry later.")
+    recorder = verification_parts.recorder
+    recorder.failing = dict.fromkeys(sorted((PLATFORM, BATCH, OTHER))[:2], outage)
+    healthy = max(PLATFORM, BATCH, OTHER)
+    assert not await background.try_verify_due_chains(period_start)
+    assert recorder.started == [*recorder.failing]
+    with pytest.raises(WorkspaceError) as caught:
+        await background.try_verify_due_chains(period_start)
+    assert caught.value is outage
+    assert recorder.started[2:] == [healthy, min(recorder.failing)]
 
 
 async def test_an_outage_of_the_checkpoint_store_does_not_hide_a_deleted_chain(

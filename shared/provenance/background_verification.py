@@ -40,9 +40,8 @@ class BackgroundVerification:
         verifier: verifies single chains.
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
         on_broken: called for each broken chain, with the chain's key, the location of the fault (``broken_at``) and the
-            reason. The result is stored after the call; if the process ends before that, the chain is verified and
-            reported again. It is also called once in a period for each chain that another verification has found
-            broken.
+            reason. The result is stored before the call; if the call fails, a later run of the period repeats it. It is
+            also called once in a period for each chain that another verification has found broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """
@@ -97,7 +96,7 @@ class BackgroundVerification:
             _LOG.exception("broken audit chains could not be listed")
             self._remember_outage(error)
         # If only failed chains remain, they are tried again after a pause instead of at once.
-        if self._outage is not None and self._failed.issuperset(remaining):
+        if self._failed.issuperset(remaining) and self._outage is not None:
             raise self._outage
         return not remaining
 
@@ -206,39 +205,39 @@ class BackgroundVerification:
         return True
 
     async def _finish_verification(self, run: VerificationRun, period_start: str) -> None:
-        """Complete a verification: report the chain if it is broken, store the result, and repair subtree roots."""
+        """Complete a verification: store the result, report the chain if it is broken, and repair subtree roots."""
         verdict = await self._verifier.finish(run)
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
-        if not verdict.chain_valid:
-            await self._report_broken_chain(run.chain, verdict.broken_at or "", verdict.reason)
         # If a valid chain has grown since an earlier period, it stays due in this period, also in the next run.
         is_outdated = verdict.chain_valid and run.started_at < period_start
         verified_at = run.started_at if is_outdated else format_rfc3339(self._runtime.now())
         await store_verification_result(self._overview, run, verdict, verified_at)
+        if not verdict.chain_valid:
+            await self._try_report_broken_chain(run.chain, verdict.broken_at or "", verdict.reason)
         await self._verifier.repair_subtree_roots(run, verdict)
 
-    async def _report_broken_chain(self, chain: ChainKey, broken_at: str, reason: str) -> None:
-        if self._on_broken is not None:
-            await self._on_broken(chain, broken_at, reason)
-        self._reported.add(chain)
+    async def _try_report_broken_chain(self, chain: ChainKey, broken_at: str, reason: str) -> None:
+        """Report a broken chain; log and remember an error, because it must not stop other verifications or reports."""
+        try:
+            if self._on_broken is not None:
+                await self._on_broken(chain, broken_at, reason)
+            self._reported.add(chain)
+        except Exception as error:  # noqa: BLE001  a failure must not stop the other reports
+            _log_failure("a broken audit chain could not be reported", chain, error)
+            self._remember_outage(error)
 
     async def _report_other_broken_chains(self, period_start: str) -> None:
         """Report the broken chains that were verified in this period, but that this object has not reported.
 
-        A request or an audit bundle has verified them, so they are not due. If a report fails with an error, it is
-        logged and remembered; the chain is reported in the next run.
+        A request or an audit bundle has verified them, or their report failed. They are not due. If a report fails
+        again, the chain is reported in the next run.
         """
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE, broken_only=True):
             after = page[-1].chain
             for chain, verdict in ((one.chain, one.verdict) for one in page if one.chain not in self._reported):
-                if verdict is None or verdict.verified_at < period_start:
-                    continue
-                try:
-                    await self._report_broken_chain(chain, verdict.broken_at, verdict.reason)
-                except Exception as error:  # noqa: BLE001  a failure must not stop the other reports
-                    _log_failure("a broken audit chain could not be reported", chain, error)
-                    self._remember_outage(error)
+                if verdict is not None and verdict.verified_at >= period_start:
+                    await self._try_report_broken_chain(chain, verdict.broken_at, verdict.reason)
 
 
 def _is_verification_due(summary: ChainSummary, period_start: str, latest_verdict_time: str) -> bool:

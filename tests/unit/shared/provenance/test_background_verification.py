@@ -275,6 +275,26 @@ async def test_a_failed_report_stops_no_other_report(
     assert "a broken audit chain could not be reported: down" in caplog.messages
 
 
+async def test_a_failed_report_is_repeated_without_another_verification(verification_parts: VerificationParts) -> None:
+    """If the report of a broken chain fails, a later run of the period repeats the report, but not the verification."""
+    log, period_start = BrokenChainLog(), SYSTEM_RUNTIME.now()
+    is_available = False
+
+    async def report_if_available(chain: ChainKey, broken_at: str, reason: str) -> None:
+        if not is_available:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
+        await log.report(chain, broken_at, reason)
+
+    verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
+    background = verification_parts.open(on_broken=report_if_available)
+    with pytest.raises(WorkspaceError, match="down"):
+        await background.try_verify_due_chains(period_start)
+    is_available = True
+    assert await background.try_verify_due_chains(period_start)
+    assert sorted(log.reported) == sorted((PLATFORM, BATCH, OTHER))
+    assert len(verification_parts.recorder.started) == 3
+
+
 @pytest.mark.parametrize("seconds", [1, 2])
 async def test_a_verification_from_an_earlier_period_is_completed_and_repeated(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch, seconds: float

@@ -74,7 +74,8 @@ class SigningSession:
         signature: signature of the decision.
         confirm: function that the caller calls directly before each attempt to write the decision. The write must begin
             within :data:`CONFIRMATION_SECONDS`, otherwise the caller calls it again. It raises CONFLICT
-            ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
+            ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile, and UNAUTHENTICATED
+            ``REAUTHENTICATION_REQUIRED`` if the decision took too long.
         is_decided: the caller sets this to True after the decision was appended; if it stays False, the sign-in may
             sign again.
     """

@@ -128,7 +128,7 @@ class SignInRegistry:
             if stored.leased_until > at:
                 raise SignInBusyError(stored.leased_until - at)
             if await self._try_close_abandoned_use(sign_in_name, stored):
-                raise build_reauthentication_error(0, "After an interrupted decision, this operation")
+                raise build_reauthentication_error(0, "After an interrupted decision, another one")
 
     async def _reject_use_of_decision(self, sign_in_name: str, stored: SignInUse) -> None:
         """Raise an error if the decision of a stored use of a sign-in was appended."""
@@ -150,13 +150,16 @@ class SignInRegistry:
         Call this directly before the decision is appended.
 
         Raises:
-            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile;
+                UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the use was closed, because the decision took too long.
         """
         until = self._runtime.now() + LEASE
 
         def extend_reservation(known: SignInUse | None) -> SignInUse:
-            if known is None or known.append_id != append_id or known.is_closed:
+            if known is None or known.append_id != append_id:
                 raise build_sign_in_used_error()
+            if known.is_closed:
+                raise build_reauthentication_error(0, "This decision took too long and was given up. It")
             return replace(known, leased_until=until)
 
         await self._change_sign_in_use(sign_in_name, extend_reservation)

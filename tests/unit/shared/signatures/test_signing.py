@@ -1,12 +1,13 @@
 """Tests of the checks of signatures and of the lock-out after rejected attempts."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.auth.principals import CredentialKind
 from shared.errors import Kind, WorkspaceError
-from shared.signatures.sign_ins import build_sign_in_name
+from shared.signatures.sign_ins import LEASE, build_sign_in_name
 from tests.unit.shared.signatures.environment import CHAIN, Environment
 
 
@@ -67,6 +68,20 @@ async def test_a_rejection_for_a_sign_in_used_meanwhile_counts(environment: Envi
     for _ in range(4):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
+
+
+async def test_a_decision_that_took_too_long_is_no_refused_attempt(environment: Environment) -> None:
+    """A decision whose use was closed meanwhile needs a new sign-in, but counts as no attempt."""
+    name = build_sign_in_name("ann", "sign-in-1", environment.at)
+
+    async def close_use() -> None:
+        environment.at += LEASE + timedelta(seconds=1)
+        with pytest.raises(WorkspaceError, match="After an interrupted decision"):
+            await environment.sign_ins.reserve_sign_in(name, "other", CHAIN)
+
+    for _ in range(6):
+        assert await environment.sign(max_age=0, meanwhile=close_use) == "REAUTHENTICATION_REQUIRED"
+    assert await environment.sign(max_age=0) == ""
 
 
 async def test_rejections_for_other_reasons_are_no_signing_attempts(environment: Environment) -> None:

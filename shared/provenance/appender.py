@@ -320,11 +320,12 @@ class Appender:
         ]
         errors = await asyncio.gather(*(confirm() for _, confirm in confirmations), return_exceptions=True)
         for (entry, _), error in zip(confirmations, errors, strict=True):
-            if isinstance(error, Exception):
+            # An error can be a CancelledError, if the confirmation awaited a task that was cancelled.
+            if error is not None:
                 await self._end_rejected_append(entry, error)
                 batch.remove(entry)
 
-    async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
+    async def _end_rejected_append(self, entry: PendingAppend, error: BaseException) -> None:
         """End an append whose check or confirmation raised ``error``: give its caller the stored record or an error.
 
         - If the chain contains the append id, the caller gets the stored record. An earlier attempt, or the same
@@ -367,7 +368,7 @@ class Appender:
         del batch[kept_count:]
 
 
-def _fail_all(batch: Sequence[PendingAppend], error: Exception) -> None:
+def _fail_all(batch: Sequence[PendingAppend], error: BaseException) -> None:
     unknown = WorkspaceError(
         Kind.UNAVAILABLE,
         "PROVENANCE_OUTCOME_UNKNOWN",

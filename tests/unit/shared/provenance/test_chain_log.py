@@ -270,6 +270,21 @@ async def test_a_confirmation_that_took_too_long_is_repeated() -> None:
     assert read_names(store) == ["mine"]
 
 
+async def test_a_cancelled_confirmation_rejects_its_append_only() -> None:
+    """If a confirmation is cancelled, its append is not stored, and the other appends of the batch are stored."""
+    store = FaultyStore()
+
+    async def confirm() -> None:
+        raise asyncio.CancelledError
+
+    log = build_engine(store)
+    results = await asyncio.gather(
+        append_event(log, "1", confirm=confirm), append_event(log, "2"), return_exceptions=True
+    )
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert read_names(store) == ["2"]
+
+
 async def test_exclusive_appends_see_each_other() -> None:
     """Of two concurrent exclusive appends, the second append's check reads the record of the first append."""
     store = FaultyStore()

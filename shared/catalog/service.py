@@ -206,7 +206,8 @@ class CatalogService:
         audit_log: destination of the audit events.
         before_enabling: called with the lookups (ids in URLs) of the connections that a change enables, or creates as
             enabled connections; called before the change is stored, possibly more than once.
-        on_change: called after each change, to invalidate the cached catalog of this process.
+        on_change: called after each change, also if it is unknown whether it is stored, to invalidate the cached
+            catalog of this process.
         announce: announces changes to other parts of the service; at least once for each change, also after a crash.
         runtime: clock, randomness and threads.
     """
@@ -407,7 +408,11 @@ class CatalogService:
             async with asyncio.timeout(None if confirm is None else WRITE_SECONDS):
                 version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
         except TimeoutError as error:
-            detail = "The catalog did not respond in time; it is unknown whether the change is stored."
+            self._on_change()
+            detail = (
+                "The catalog did not respond in time; it is unknown whether the change is stored; repeat the request "
+                "with the same Idempotency-Key."
+            )
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
         except WorkspaceError as error:
             if error.code != "CATALOG_CHANGED":

@@ -302,7 +302,11 @@ async def test_changes_are_confirmed_before_each_attempt_to_store_them(tmp_path:
 async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the store does not respond in time, a confirmed change ends with an error, because its outcome is unknown."""
+    """If the store does not respond in time, a confirmed change ends with an error, because its outcome is unknown.
+
+    The cached catalog is read again, because the change is possibly stored.
+    """
+    changes = list[str]()
 
     async def wait_forever(*_: Any) -> int:
         await asyncio.Event().wait()
@@ -314,9 +318,11 @@ async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
     monkeypatch.setattr("shared.catalog.service.WRITE_SECONDS", 0.0)
     async with open_catalog_stores(tmp_path) as opened:
         monkeypatch.setattr(opened.store, "save", wait_forever)
-        with pytest.raises(WorkspaceError) as caught:
-            await opened.service.commit_api_changes(create_api_query, "ann", confirm=confirm)
+        service = CatalogService(opened.store, opened.log, on_change=lambda: changes.append("changed"))
+        with pytest.raises(WorkspaceError, match="with the same Idempotency-Key") as caught:
+            await service.commit_api_changes(create_api_query, "ann", confirm=confirm)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
+    assert changes == ["changed"]
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

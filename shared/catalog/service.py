@@ -305,7 +305,7 @@ class CatalogService:
         Raises:
             WorkspaceError: TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too large for its audit event; CONFLICT
                 ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store cannot be
-                reached; the errors of ``confirm``.
+                reached, or (``SIGNATURES_UNAVAILABLE``) if ``confirm`` takes too long; the errors of ``confirm``.
         """
 
         def plan_requested_changes(stored: StoredCatalog) -> CatalogPlan:
@@ -353,20 +353,18 @@ class CatalogService:
         confirm: Confirm | None,
     ) -> CommittedPlan:
         outcome = await self._try_plan_and_save(build_plan, actor, origin, confirm)
-        if outcome is not None:
-            return outcome
         for retry in range(ATTEMPTS - 1):
+            if isinstance(outcome, CommittedPlan):
+                return outcome
             if retry:
                 await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**retry))
             # Retries of items in one process run one after another, because they would conflict with each other. New
             # changes and other instances can still conflict with them. A document takes too long to let others wait.
             async with nullcontext() if origin is ItemOrigin.DECLARED else self._retry_lock:
                 outcome = await self._try_plan_and_save(build_plan, actor, origin, confirm)
-            if outcome is not None:
-                return outcome
-        raise WorkspaceError(
-            Kind.CONFLICT, "CATALOG_CHANGED", "The workspace catalog was changed repeatedly meanwhile; try again."
-        )
+        if isinstance(outcome, CommittedPlan):
+            return outcome
+        raise outcome
 
     async def _try_plan_and_save(
         self,
@@ -374,14 +372,17 @@ class CatalogService:
         actor: str,
         origin: ItemOrigin,
         confirm: Confirm | None,
-    ) -> CommittedPlan | None:
-        """Plan changes to the current catalog and save them; return None if the caller must try again."""
+    ) -> CommittedPlan | WorkspaceError:
+        """Plan changes to the current catalog and save them.
+
+        Return an error if the caller must try again; after the last attempt, the caller raises it.
+        """
         stored = await self._store.load()
         # A document can be large even if the catalog is still small.
         size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_characters(stored)
         plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
         after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin, confirm)
-        return None if after is None else CommittedPlan(plan, after)
+        return after if isinstance(after, WorkspaceError) else CommittedPlan(plan, after)
 
     async def _try_save_changes(
         self,
@@ -390,10 +391,10 @@ class CatalogService:
         actor: str,
         origin: ItemOrigin,
         confirm: Confirm | None,
-    ) -> StoredCatalog | None:
+    ) -> StoredCatalog | WorkspaceError:
         """Save changes with their audit events; return the new catalog.
 
-        Return None, and save nothing, if a concurrent change was saved first, or if ``confirm`` took too long.
+        Return an error, and save nothing, if a concurrent change was saved first, or if ``confirm`` took too long.
         """
         # The items of a document can be large even if there are few of them.
         is_document = origin is ItemOrigin.DECLARED
@@ -403,7 +404,8 @@ class CatalogService:
         if self._before_enabling is not None and (enabled := _list_lookups_of_newly_enabled_connections(changes)):
             await self._before_enabling(enabled)
         if confirm is not None and not await self._confirm_in_time(confirm):
-            return None
+            detail = "The store of sign-ins responds too slowly; the change is not stored; retry later."
+            return WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail)
         try:
             async with asyncio.timeout(None if confirm is None else WRITE_SECONDS):
                 version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
@@ -417,7 +419,8 @@ class CatalogService:
         except WorkspaceError as error:
             if error.code != "CATALOG_CHANGED":
                 raise
-            return None
+            detail = "The workspace catalog was changed repeatedly meanwhile; try again."
+            return WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", detail)
         self._warn_once_if_changes_are_unaudited(audited=commit.audited)
         changed = {*commit.deletes, *((item.kind, item.key) for item in commit.puts)}
         untouched = (item for item in stored.items if (item.kind, item.key) not in changed)

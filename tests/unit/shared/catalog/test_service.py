@@ -299,6 +299,22 @@ async def test_changes_are_confirmed_before_each_attempt_to_store_them(tmp_path:
         assert (confirmed_versions, await opened.store.read_version()) == ([0, 1, 1, 2], 2)
 
 
+async def test_a_slow_store_of_sign_ins_is_the_error_of_an_unconfirmed_change(tmp_path: Path) -> None:
+    """If each confirmation takes too long, the error names the store of sign-ins, and not a change of the catalog."""
+    seconds = [0.0]
+
+    async def confirm() -> None:
+        seconds[0] += CONFIRMATION_SECONDS + 1
+
+    async with open_catalog_stores(tmp_path) as opened:
+        runtime = Runtime(uniform=min, monotonic=lambda: seconds[0])
+        service = CatalogService(opened.store, opened.log, runtime=runtime)
+        with pytest.raises(WorkspaceError, match="sign-ins") as caught:
+            await service.commit_api_changes(create_api_query, "ann", confirm=confirm)
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE")
+        assert seconds[0] == ATTEMPTS * (CONFIRMATION_SECONDS + 1)
+
+
 async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

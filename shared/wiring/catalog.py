@@ -50,7 +50,14 @@ class CatalogServices:
         return await self.reader.get_catalog()
 
     async def load_newest_catalog(self) -> "Catalog":
-        """Return the newest catalog from the store, with the changes that other instances have stored."""
+        """Return the newest catalog from the store, with the changes that other instances have stored.
+
+        If the store does not respond, return the cached catalog if it is recent enough, so that alerts and webhooks
+        continue during a short outage.
+
+        Raises:
+            WorkspaceError: the errors of :meth:`CatalogReader.get_catalog`.
+        """
         self.reader.invalidate()
         return await self.get_current_catalog()
 

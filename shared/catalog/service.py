@@ -144,8 +144,8 @@ def _add_webhook_data_of_changed_query(
 ) -> PendingEvent:
     """Return the audit event of a changed warm query with the data for its webhook event: property :data:`CONTEXT`.
 
-    If the workspace has no provenance, the target of this event becomes :data:`UNAUDITED`. The events of other items
-    are returned unchanged.
+    If the workspace had no provenance before the change and has none after it, the target of this event becomes
+    :data:`UNAUDITED`. The events of other items are returned unchanged.
     """
     if change.kind != ItemKind.WARM_QUERY:
         return event

@@ -25,7 +25,7 @@ from shared.catalog.ports import CONTEXT, UNAUDITED, CatalogItem, CatalogStore, 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
-from shared.provenance.signatures import CONFIRMATION_SECONDS, WRITE_SECONDS
+from shared.provenance.signatures import CONFIRMATION_SECONDS, DECISION_WRITE_SECONDS
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
 
@@ -407,7 +407,7 @@ class CatalogService:
             detail = "The store of sign-ins responds too slowly; the change is not stored; retry later."
             return WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail)
         try:
-            async with asyncio.timeout(None if confirm is None else WRITE_SECONDS):
+            async with asyncio.timeout(None if confirm is None else DECISION_WRITE_SECONDS):
                 version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
         except TimeoutError as error:
             self._on_change()

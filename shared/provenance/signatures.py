@@ -22,7 +22,7 @@ SIGNED_EVENT: Final = "signed-"
 CONFIRMATION_SECONDS: Final = 5.0
 """Time in seconds after the start of :attr:`SigningSession.confirm` within which the write of the decision begins."""
 
-WRITE_SECONDS: Final = 25.0
+DECISION_WRITE_SECONDS: Final = 25.0
 """Maximum time in seconds that the write of a decision takes; a write of an audit chain ends within it by itself."""
 
 SIGNED_AT: Final = "SignedAt"

@@ -331,7 +331,7 @@ async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
     async def confirm() -> None:
         """Accept the change."""
 
-    monkeypatch.setattr("shared.catalog.service.WRITE_SECONDS", 0.0)
+    monkeypatch.setattr("shared.catalog.service.DECISION_WRITE_SECONDS", 0.0)
     async with open_catalog_stores(tmp_path) as opened:
         monkeypatch.setattr(opened.store, "save", wait_forever)
         service = CatalogService(opened.store, opened.log, on_change=lambda: changes.append("changed"))

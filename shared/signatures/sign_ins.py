@@ -94,7 +94,7 @@ class SignInRegistry:
     Args:
         store: storage of the uses.
         is_appended: returns whether a decision was appended.
-        runtime: clock and randomness.
+        runtime: clock.
     """
 
     def __init__(self, store: SignatureStore, is_appended: IsDecisionAppended, *, runtime: Runtime) -> None:

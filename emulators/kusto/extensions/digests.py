@@ -22,6 +22,7 @@ from emulators.kusto.extensions.language import read_kql_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import (
+    INTEGERS_OF_64_BITS,
     JsonValue,
     ScalarCall,
     build_python_functions,
@@ -121,7 +122,7 @@ def _find_kusto_type_of_json_value(json_value: JsonValue) -> KustoType | None:
     if isinstance(json_value, bool):
         return "bool"
     if isinstance(json_value, int):
-        return "long"
+        return "long" if json_value in INTEGERS_OF_64_BITS else "double"
     return "double" if isinstance(json_value, float) else "string"
 
 

@@ -6,6 +6,8 @@ An extension lists its functions as `ScalarCall`. ``build_python_functions`` cre
 
 import functools
 import json
+import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +37,8 @@ _ACCEPTED: Mapping[str, frozenset[str]] = {
     "bool": frozenset({"bool", "null", "dynamic", *_NUMBERS}),
 }
 """Kusto types that an argument of each kind accepts."""
-_INTEGERS_OF_64_BITS = range(-(2**63), 2**64)
+INTEGERS_OF_64_BITS = range(-(2**63), 2**64)
+"""Integers that orjson parses and encodes as integers."""
 
 
 type JsonValue = Any
@@ -138,7 +141,8 @@ def _parse_argument(argument_kind: str, value: Any) -> JsonValue:
 def parse_dynamic(json_text: str) -> JsonValue:
     """Parse the JSON text of a dynamic value.
 
-    Integers beyond 64 bits become reals; beyond the range of a double, these are infinite.
+    Integers beyond 64 bits become reals. Beyond the range of a double, they remain exact up to 4,300 digits; an integer
+    with more digits, which Python does not convert, becomes infinity.
     """
     try:
         return orjson.loads(json_text)
@@ -147,8 +151,11 @@ def parse_dynamic(json_text: str) -> JsonValue:
 
 
 def _parse_integer(digits: str) -> int | float:
+    real = float(digits)
+    if math.isinf(real):
+        return int(digits) if len(digits) <= sys.int_info.default_max_str_digits else real
     number = int(digits)
-    return number if number in _INTEGERS_OF_64_BITS else float(digits)
+    return number if number in INTEGERS_OF_64_BITS else real
 
 
 def _render_call(call: ScalarCall, node: ir.FunctionCall) -> Sql:

@@ -51,7 +51,12 @@ type ValuesAndWeights = list[tuple[float, float]]
 
 
 def extract_values_and_weights(digest: TDigest) -> ValuesAndWeights:
-    """Return the values and weights of a t-digest; raise ValueError or TypeError if it is malformed."""
+    """Return the values and weights of a t-digest.
+
+    Raises:
+        ValueError, TypeError: the t-digest is malformed.
+        OverflowError: a number is an integer beyond the range of a double.
+    """
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 

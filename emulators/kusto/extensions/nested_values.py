@@ -21,7 +21,13 @@ from emulators.kusto.extensions.multi_results import GeneratedName, make_generat
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.pipeline import OperatorParser
 from emulators.kusto.extensions.registry import add_custom_function
-from emulators.kusto.extensions.scalar_calls import JsonValue, ScalarCall, build_python_functions, install_scalar_calls
+from emulators.kusto.extensions.scalar_calls import (
+    JsonValue,
+    ScalarCall,
+    build_python_functions,
+    install_scalar_calls,
+    parse_dynamic,
+)
 from emulators.kusto.extensions.sql import Sql, quote_text, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import ParseNode, get_child_rules, get_rule_name
@@ -267,7 +273,7 @@ _MAX_ARRAYS = 65
 def _get_array_element_sort_key(element: JsonValue) -> tuple[int, Any]:
     """Return the sort key of an array element: numbers come first, then strings, then all other values."""
     if isinstance(element, bool) or element is None or isinstance(element, dict | list):
-        return 2, orjson.dumps(element, option=orjson.OPT_SORT_KEYS)
+        return 2, json.dumps(element, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return (0, element) if isinstance(element, int | float) else (1, str(element))
 
 
@@ -276,20 +282,21 @@ def _sort_json_arrays_by_first_array(
     descending: bool | None,  # noqa: FBT001  SQL passes positions
     nulls_last: bool | None,  # noqa: FBT001
 ) -> str:
-    arrays = [orjson.loads(text) if text is not None else None for text in json_arrays]
+    arrays = [parse_dynamic(text) if text is not None else None for text in json_arrays]
     first = arrays[0]
     if not isinstance(first, list):
-        return orjson.dumps([None] * len(arrays)).decode()
+        return json.dumps([None] * len(arrays))
     filled = [index for index, value in enumerate(first) if value is not None]
     empty = [index for index, value in enumerate(first) if value is None]
     ordered = sorted(filled, key=lambda index: _get_array_element_sort_key(first[index]), reverse=bool(descending))
     indexes = [*empty, *ordered] if nulls_last is False else [*ordered, *empty]
-    return orjson.dumps(
+    # orjson encodes no integers of more than 64 bits.
+    return json.dumps(
         [
             [array[index] for index in indexes] if isinstance(array, list) and len(array) == len(first) else None
             for array in arrays
         ]
-    ).decode()
+    )
 
 
 functions: tuple[PythonFunction, ...] = (

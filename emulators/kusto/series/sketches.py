@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from emulators.kusto.extensions.digests import REGISTER_BITS, REGISTERS, ValuesAndWeights, extract_values_and_weights
+from emulators.kusto.extensions.scalar_calls import parse_dynamic
 
 MAX_CENTROIDS = 1000
 MAX_HASHES = 1024
@@ -52,7 +53,7 @@ def _to_integer_if_whole(weight: float) -> float:
 
 def merge_digests(digest_texts: Sequence[str | None] | None) -> Mapping[str, Any]:
     """Merge several t-digests (JSON texts) into one; return null if no text is a t-digest."""
-    found = [orjson.loads(each) for each in digest_texts or () if each is not None]
+    found = [parse_dynamic(each) for each in digest_texts or () if each is not None]
     valid = [each for each in map(_parse_digest_or_none, found) if each is not None]
     if not valid:
         return {"merged": None}
@@ -66,7 +67,7 @@ def _parse_digest_or_none(digest: Any) -> ValuesAndWeights | None:
     """Return the values and weights of a t-digest; None if it is malformed."""
     try:
         return extract_values_and_weights(digest)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

@@ -16,6 +16,7 @@ from emulators.kusto.series.sketches import (
 from tests.emulators.kusto.endpoints import Endpoint
 
 HUNDRED = "range x from 1 to 100 step 1 | summarize t = tdigest(x), h = hll(x) by g = x % 2"
+BEYOND_DOUBLE = 10**309
 ROWS: list[tuple[str, list[Any]]] = [
     (f"{HUNDRED} | summarize t = tdigest_merge(t) | project percentile_tdigest(t, 50)", [50.0]),
     (f"{HUNDRED} | summarize t = merge_tdigest(t) | project percentiles_array_tdigest(t, 10, 90)", [[10.0, 90.0]]),
@@ -51,6 +52,12 @@ ROWS: list[tuple[str, list[Any]]] = [
     ("print d = 5 | summarize t = tdigest(d) | project percentile_tdigest(t, 50, typeof(long))", [5]),
     ("print d = dynamic([1]) | summarize h = hll_merge(d), t = tdigest_merge(d)", [None, None]),
     ("print hll_merge(dynamic([1]), dynamic([1, 2, 3]))", [None]),
+    (
+        f"print x = parse_json('[{BEYOND_DOUBLE}, 1, [{BEYOND_DOUBLE}]]') | project array_sort_asc(x, x)",
+        [[1, BEYOND_DOUBLE, [BEYOND_DOUBLE]]] * 2,
+    ),
+    (f"print d = parse_json('{BEYOND_DOUBLE}') | summarize t = tdigest_merge(d)", [None]),
+    (f"print d = parse_json('[[7], [{BEYOND_DOUBLE}], [1]]') | summarize t = tdigest_merge(d)", [None]),
     ("range x from 1 to 5 step 1 | as T | where x > 2 | union T | count", [8]),
     ("range x from 1 to 3 step 1 | as A | extend y = x | as B | union A, B | count", [9]),
 ]

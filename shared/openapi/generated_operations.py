@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
+from shared.catalog.parameters import to_kql_literal
 from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
 from shared.openapi.schemas import Schema, SchemaRegistry, add_length_limits
 from shared.telemetry.pointers import parse_pointer
@@ -100,13 +101,22 @@ def _build_query_description(query: WarmQuery) -> str:
 
 
 def build_query_parameter_schema(parameter: QueryParameter) -> Schema:
-    """Build the JSON schema for the values of a declared parameter in the query string, with its default."""
+    """Build the JSON schema for the values of a declared parameter in the query string, with its default if valid."""
     schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
-    if parameter.default is not None:
+    if parameter.default is not None and _is_default_valid(parameter):
         default = _DEFAULT_CONVERTERS.get(parameter.type, str)(parameter.default)
         if default is not None:
             schema["default"] = default
     return schema
+
+
+def _is_default_valid(parameter: QueryParameter) -> bool:
+    """Return whether the default has the parameter's type; an earlier version can have stored another one."""
+    try:
+        to_kql_literal(parameter.type, parameter.default)
+    except ValueError:
+        return False
+    return True
 
 
 def _convert_decimal_default(value: Any) -> float | None:

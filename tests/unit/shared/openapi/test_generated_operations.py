@@ -51,12 +51,15 @@ def test_the_summary_schema_has_all_properties_but_the_rows() -> None:
         (ParameterType.GUID, "{" + str(UUID(int=1)) + "}", str(UUID(int=1))),
         (ParameterType.DYNAMIC, {"a": ["\u00e9"]}, '{"a": ["\u00e9"]}'),
         (ParameterType.DYNAMIC, "[1]", "[1]"),
+        (ParameterType.DYNAMIC, "[", None),
+        (ParameterType.LONG, "5.5", None),
+        (ParameterType.GUID, "rig-1", None),
     ],
 )
 def test_the_default_of_a_parameter_has_the_type_of_its_schema(
     kind: ParameterType, default: Any, published: Any
 ) -> None:
-    """A default has the type of the parameter's schema; a decimal that a JSON number cannot represent is omitted."""
+    """A default has its schema's type; an invalid one, and a decimal without an exact JSON number, are omitted."""
     schema = build_query_parameter_schema(QueryParameter(name="p", type=kind, default=default))
     assert schema.get("default") == published
     assert published is None or Draft202012Validator(schema).is_valid(published)

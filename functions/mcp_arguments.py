@@ -3,6 +3,7 @@
 An argument with the same name has the same meaning in every tool.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -66,9 +67,14 @@ _VALUES: Final[Mapping[ParameterType, tuple[str, str]]] = {
     ParameterType.DATETIME: ("Time, RFC 3339 in UTC", "2026-01-05T08:00:00Z"),
     ParameterType.TIMESPAN: ("Duration, ISO 8601 or Kusto", "PT15M"),
     ParameterType.GUID: ("UUID", "0f8fad5b-d9cb-469f-a165-70867728950e"),
-    ParameterType.DYNAMIC: ("Any JSON value; text is parsed as JSON", '["rig-1"]'),
+    ParameterType.DYNAMIC: (
+        r"""Any JSON value; a text must contain JSON, so quote plain text twice, as in `"\"rig-1\""`""",
+        '["rig-1"]',
+    ),
 }
 """Meaning and example of the values of each type."""
+_JSON_TYPES: Final = ("object", "array", "string", "number", "boolean")
+"""Types of a dynamic argument; null means the default."""
 
 
 def add_argument_descriptions(schema: Mapping[str, Any], **descriptions: str) -> dict[str, Any]:
@@ -93,5 +99,8 @@ def build_argument_schema(parameter: QueryParameter) -> dict[str, Any]:
     schema = build_query_parameter_schema(parameter)
     if parameter.type is ParameterType.DYNAMIC:
         # An argument is a JSON value; only in a query string it is JSON text.
-        schema = {} if parameter.default is None else {"default": parameter.default}
+        default = json.loads(schema.get("default", "null"))
+        if isinstance(default, str):
+            default = schema["default"]  # JSON text, because the tool parses a text
+        schema = {"type": list(_JSON_TYPES)} | ({} if default is None else {"default": default})
     return {**schema, "description": description}

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from functions.mcp_arguments import DESCRIPTIONS, add_argument_descriptions, build_argument_schema
 from shared.catalog.models import ParameterType, QueryParameter
+from shared.catalog.parameters import to_kql_literal
 
 
 def test_each_tool_argument_gets_its_description() -> None:
@@ -34,9 +36,25 @@ def test_each_type_of_parameter_has_an_example(kind: ParameterType) -> None:
     assert ", for example " in description
 
 
-@pytest.mark.parametrize("default", [{"a": [1]}, ["rig-1"], 4, "[1]"])
-def test_a_dynamic_argument_accepts_any_json_value(default: Any) -> None:
-    """An argument of the type dynamic accepts values of each JSON type, and has the default that was declared."""
+@pytest.mark.parametrize(
+    ("default", "published"),
+    [
+        ({"a": [1]}, {"a": [1]}),
+        (["rig-1"], ["rig-1"]),
+        (4, 4),
+        (False, False),
+        ("[1]", [1]),
+        ('"rig-1"', '"rig-1"'),
+        ("null", None),
+        ("no JSON", None),
+    ],
+)
+def test_a_dynamic_argument_accepts_any_json_value(default: Any, published: Any) -> None:
+    """A dynamic argument accepts each JSON type, and its default is a valid argument with the declared value."""
     schema = build_argument_schema(QueryParameter(name="p", type=ParameterType.DYNAMIC, default=default))
-    assert schema["default"] == default
-    assert "type" not in schema
+    assert schema.get("default") == published
+    assert set(schema["type"]) == {"object", "array", "string", "number", "boolean"}
+    if published is not None:
+        assert Draft202012Validator(schema).is_valid(published)
+        declared = to_kql_literal(ParameterType.DYNAMIC, default)
+        assert to_kql_literal(ParameterType.DYNAMIC, published) == declared

@@ -7,6 +7,7 @@ JSON, and NaN and infinity are strings with their names.
 
 import json
 import math
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -267,18 +268,25 @@ def _encode_dynamic(value: Any) -> Any:
 def _parse_extreme_numbers(json_text: str) -> Any:
     """Parse JSON text with numbers that orjson rejects: NaN, infinity, and integers beyond the range of a double.
 
-    NaN and infinity become their names, and integers keep all their digits. Other text is returned unchanged.
+    NaN, infinity and reals beyond the range of a double become their names. Integers with more than 4,300 digits become
+    texts, because clients in Python cannot parse them. All other numbers keep their digits. Other text is returned
+    unchanged.
     """
     try:
-        return json.loads(json_text, parse_constant=str, parse_int=_parse_integer)
+        return json.loads(json_text, parse_constant=str, parse_int=_parse_integer, parse_float=_parse_real)
     except (ValueError, RecursionError):
         return json_text
 
 
-def _parse_integer(digits: str) -> int | orjson.Fragment:
-    """Parse a JSON integer; beyond 64 bits, which orjson cannot encode, return its digits to be embedded unchanged."""
-    number = int(digits)
-    return number if number in _LONG else orjson.Fragment(digits)
+def _parse_integer(digits: str) -> str | orjson.Fragment:
+    """Parse a JSON integer: return its digits to be embedded unchanged, or as text if they are too many."""
+    return orjson.Fragment(digits) if len(digits) <= sys.int_info.default_max_str_digits else digits
+
+
+def _parse_real(text: str) -> str | orjson.Fragment:
+    """Parse a JSON real: return its text to be embedded unchanged, or the name of infinity beyond a double's range."""
+    number = float(text)
+    return orjson.Fragment(text) if math.isfinite(number) else _encode_nonfinite_real(number)
 
 
 def _encode_nonfinite_real(value: float) -> str:

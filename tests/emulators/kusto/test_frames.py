@@ -44,6 +44,8 @@ def test_the_official_client_parses_formatted_timespans(span: timedelta) -> None
         ("dynamic", "not json", "not json"),
         ("dynamic", '{"a": [1, null]}', {"a": [1, None]}),
         pytest.param("dynamic", f"[{BEYOND_DOUBLE}, -1, NaN]", [BEYOND_DOUBLE, -1, "NaN"], id="long integer"),
+        pytest.param("dynamic", f"[{'9' * 5000}, 1]", ["9" * 5000, 1], id="integer of too many digits"),
+        pytest.param("dynamic", f"[{BEYOND_DOUBLE}, -1e400]", [BEYOND_DOUBLE, "-Infinity"], id="real beyond a double"),
         pytest.param("dynamic", f"-{BEYOND_DOUBLE}", -BEYOND_DOUBLE, id="negative long integer"),
         ("dynamic", [timedelta(seconds=1), Decimal("1.5"), {1: None}], ["00:00:01", 1.5, {"1": None}]),
         *(
@@ -70,6 +72,12 @@ def test_the_last_microsecond_of_a_day_becomes_its_last_tick(value: Any, formatt
     """If a client requests the ends of time periods, the last microsecond of a day becomes its last tick (100 ns)."""
     encoded = encode_rows([("c", "datetime")], [[value]], extend_ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[formatted]]
+
+
+def test_reals_next_to_an_extreme_integer_keep_their_text() -> None:
+    """Reals in a dynamic value keep their text, also next to an integer beyond the range of a double."""
+    text = f"[{BEYOND_DOUBLE},1.10,0.10000000000000000001]"
+    assert encode_rows([("c", "dynamic")], [[text]]).decode() == f"[{text}]"
 
 
 def test_formatting_instants_outside_the_range_fails() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shared.auth.principals import Principal, build_unauthenticated_error
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
@@ -41,6 +41,20 @@ class Caller:
     def from_principal(cls, principal: Principal) -> "Caller":
         """Build the caller from the authenticated principal of a request."""
         return cls(principal.member_id, principal.rights)
+
+
+class TakenMemberId(NamedTuple):
+    """Id or object id of a changed member that another member has.
+
+    Attributes:
+        member_id: id of the changed member.
+        field: name of the field, ``id`` or ``oid``.
+        rule: the violated rule.
+    """
+
+    member_id: str
+    field: str
+    rule: str
 
 
 def can_see_items(kind: ItemKind, rights: frozenset[AccessRight]) -> bool:
@@ -89,9 +103,17 @@ def check_members_unique(stored: StoredCatalog, changes: Sequence[ItemChange]) -
     Raises:
         WorkspaceError: CONFLICT ``MEMBER_ID_TAKEN`` or ``MEMBER_OID_TAKEN``.
     """
-    step = _ChangeSet(stored, changes)
-    _check_ids_of_new_members_unique(step)
-    _check_object_ids_unique(step)
+    _check_member_ids_unique(_ChangeSet(stored, changes))
+
+
+def find_taken_member_ids(stored: StoredCatalog, changes: Sequence[ItemChange]) -> list[TakenMemberId]:
+    """Return the ids and object ids of changed members that another member has.
+
+    Args:
+        stored: the catalog before the changes.
+        changes: additions, changes and removals; each item at most once.
+    """
+    return list(_iterate_taken_member_ids(_ChangeSet(stored, changes)))
 
 
 @dataclass(frozen=True)
@@ -251,23 +273,33 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
     )
 
 
-def _check_ids_of_new_members(change_set: _ChangeSet, _: Caller) -> None:
-    """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
+def _check_member_ids(change_set: _ChangeSet, _: Caller) -> None:
+    """Raise an error for a new id that belonged to a removed member, and for an id that another member has."""
     added = _list_new_member_ids(change_set)
     retired = {to_identity_key(key) for key in find_retired_member_ids(change_set.stored)} if added else set()
     for key in added:
         if to_identity_key(key) in retired:
             detail = f"The id {key} belonged to a removed member and cannot be used again."
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_RETIRED", detail)
-    _check_ids_of_new_members_unique(change_set)
+    _check_member_ids_unique(change_set)
 
 
 def _list_new_member_ids(change_set: _ChangeSet) -> list[str]:
     return [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
 
 
-def _check_ids_of_new_members_unique(change_set: _ChangeSet) -> None:
-    """Raise an error for a new member id that looks like another member's id."""
+def _check_member_ids_unique(change_set: _ChangeSet) -> None:
+    taken = next(_iterate_taken_member_ids(change_set), None)
+    if taken is not None:
+        code = "MEMBER_ID_TAKEN" if taken.field == "id" else "MEMBER_OID_TAKEN"
+        raise WorkspaceError(Kind.CONFLICT, code, f"Field `{taken.field}` of {taken.member_id} {taken.rule}.")
+
+
+def _iterate_taken_member_ids(change_set: _ChangeSet) -> Iterator[TakenMemberId]:
+    return chain(_iterate_similar_ids_of_new_members(change_set), _iterate_taken_object_ids(change_set))
+
+
+def _iterate_similar_ids_of_new_members(change_set: _ChangeSet) -> Iterator[TakenMemberId]:
     added = _list_new_member_ids(change_set)
     if not added:
         return
@@ -277,16 +309,11 @@ def _check_ids_of_new_members_unique(change_set: _ChangeSet) -> None:
     for key in added:
         others = [owner for owner in owners[to_identity_key(key)] if owner != key]
         if others:
-            detail = f"The id {key} looks like the id of another member: {others[0]}."
-            raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
+            rule = f"looks like the id of another member: {others[0]}; use that id or choose another one"
+            yield TakenMemberId(key, "id", rule)
 
 
-def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
-    _check_object_ids_unique(change_set)
-
-
-def _check_object_ids_unique(change_set: _ChangeSet) -> None:
-    """Raise an error for a changed member whose object id another member has."""
+def _iterate_taken_object_ids(change_set: _ChangeSet) -> Iterator[TakenMemberId]:
     members = [
         (key, member.get("oid")) for key, member in change_set.iterate_keys_and_definitions_after(ItemKind.MEMBER)
     ]
@@ -294,10 +321,8 @@ def _check_object_ids_unique(change_set: _ChangeSet) -> None:
         changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.added_or_replaced_items]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
-            detail = (
-                f"Field `oid` of {changed[0]} must be unique; {oid} is already the object id of {', '.join(others)}."
-            )
-            raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
+            rule = f"must be unique; {oid} is already the object id of {', '.join(others)}"
+            yield TakenMemberId(changed[0], "oid", rule)
 
 
 def _check_removed_connections_unused(change_set: _ChangeSet, _: Caller) -> None:
@@ -426,8 +451,7 @@ RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_rights_over_changed_members,
     _check_no_self_lockout,
     _check_administrator_remains,
-    _check_ids_of_new_members,
-    _check_unique_object_ids,
+    _check_member_ids,
     _check_removed_connections_unused,
     _check_removed_surfaces_unused,
     _check_removed_members_unused,

@@ -8,9 +8,15 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from shared.catalog.alert_rule_checks import QueryUse, list_new_query_uses
-from shared.catalog.change_rules import check_members_unique
+from shared.catalog.change_rules import check_members_unique, find_taken_member_ids
 from shared.catalog.checks import check_new_member_ids
-from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_changes_of_definitions
+from shared.catalog.diff import (
+    CatalogPlan,
+    RetainedItem,
+    build_definition_with_defaults,
+    plan_changes,
+    plan_changes_of_definitions,
+)
 from shared.catalog.items import ItemId, ItemKind, definitions_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
@@ -197,6 +203,20 @@ def find_reserved_ids_of_new_members(document: WorkspaceDocument, stored: Stored
     """Return a violation for each new member whose id is reserved for audit events of the service."""
     members = {item.key for item in stored.items if item.kind == ItemKind.MEMBER}
     return list(check_new_member_ids(Sections.from_document(document), members))
+
+
+def find_taken_ids_of_members(document: WorkspaceDocument, stored: StoredCatalog) -> list[Violation]:
+    """Return a violation for each new id and each new or changed object id that another member has.
+
+    The other member can be one that was created through the API, which the document does not contain.
+
+    Raises:
+        WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.
+    """
+    plan = plan_changes(document, stored)
+    indexes = {member.id: index for index, member in enumerate(document.team)}
+    taken = find_taken_member_ids(stored, plan.changes)
+    return [(("team", indexes[member_id], field), rule) for member_id, field, rule in taken]
 
 
 def find_lookups_of_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:

@@ -152,6 +152,7 @@ def _list_query_uses_of_rules(loaded: "LoadedDocument", stored: "StoredCatalog")
 
     Raises:
         DocumentError: a rule has parameters or a time range that its query does not accept.
+        WorkspaceError: the errors of :func:`shared.catalog.document_plans.plan_document_for_command_line`.
     """
     from shared.catalog.alert_rule_checks import iterate_query_use_errors, list_new_query_uses  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import plan_document_for_command_line  # noqa: PLC0415  as above
@@ -197,8 +198,8 @@ async def _require_members_after_apply(principals: Sequence[str], document: Any,
     ``source`` is the name of the document's file, for the error.
 
     Raises:
-        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if a principal would be missing; CONFLICT ``WORKSPACE_ID_FIXED``
-            for the document of another workspace.
+        WorkspaceError: NOT_FOUND ``MEMBER_NOT_FOUND`` if a principal would be missing; otherwise the errors of
+            :meth:`shared.catalog.service.CatalogService.plan`.
     """
     from shared.catalog.items import ItemKind  # noqa: PLC0415  avoids slow imports for --help
 
@@ -237,19 +238,23 @@ async def _check_new_items_and_list_query_uses(loaded: "LoadedDocument", service
     """Check new members, new approvals and new uses of queries by alert rules; return these uses.
 
     Raises:
-        DocumentError: a new member has a reserved id, a new approval was not given by a person with the right to
-            approve, or an alert rule has parameters or a time range that its query does not accept.
+        DocumentError: a new member has a reserved id, a member has the id or the object id of another member, a new
+            approval was not given by a person with the right to approve, or an alert rule has parameters or a time
+            range that its query does not accept.
+        WorkspaceError: the errors of :func:`shared.catalog.document_plans.plan_document_for_command_line`.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document_plans import (  # noqa: PLC0415  as above
         find_lookups_of_queries_with_stored_approval,
         find_reserved_ids_of_new_members,
+        find_taken_ids_of_members,
     )
     from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
     catalog = await services.provenance.catalog_service.load()
     approved = find_lookups_of_queries_with_stored_approval(loaded.document, catalog)
     found = find_reserved_ids_of_new_members(loaded.document, catalog)
+    found += find_taken_ids_of_members(loaded.document, catalog)
     found += check_approvers(Sections.from_document(loaded.document), approved)
     if found:
         raise loaded.build_error_with_positions(found)

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from shared.auth.rights import Role
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document import load_document_with_positions
-from shared.catalog.models import WorkspaceDocument
+from shared.catalog.items import to_definition
+from shared.catalog.models import Member, WorkspaceDocument
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
@@ -424,3 +426,24 @@ def test_only_new_members_cannot_have_reserved_ids(
     renamed = reserved.replace("name: Historian", "name: Other")
     assert command_environment.run("apply", text=renamed) == DONE
     assert capsys.readouterr().out.startswith("~ member system\n")
+
+
+@pytest.mark.parametrize(
+    ("historian", "problem"),
+    [
+        ("id: BOB@p", "w.yaml:6:10: team[2].id: looks like the id of another member: bob@p; use that id or choose"),
+        ("id: historian, oid: ABC", "w.yaml:6:26: team[2].oid: must be unique; abc is already the object id of bob@p"),
+    ],
+)
+def test_the_command_reports_where_a_document_uses_the_id_of_another_member(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], historian: str, problem: str
+) -> None:
+    """`diff` and `apply` report the line of an id or object id that a member has who was created through the API."""
+    assert command_environment.run("apply") == DONE
+    bob = to_definition(Member(id="bob@p", name="Bob", role=Role.VIEWER, oid="abc"))
+    asyncio.run(command_environment.commit_api_change(ItemChange("member", "bob@p", None, bob)))
+    text = PLANT.replace("id: historian", historian)
+    for verb in ("diff", "apply"):
+        capsys.readouterr()
+        assert command_environment.run(verb, text=text) == REFUSED
+        assert problem in capsys.readouterr().err

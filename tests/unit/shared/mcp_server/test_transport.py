@@ -253,14 +253,15 @@ async def list_resources(uris: Iterable[str], cursor: str | None = None) -> dict
 
 
 async def test_pages_of_a_list_neither_repeat_nor_skip_items_after_changes() -> None:
-    """If items are added or removed between two pages, the unchanged items are neither repeated nor skipped."""
+    """If items are added or removed between two pages, no unchanged item is repeated or skipped; a page can be empty."""
     uris = [f"workspace://warm-queries/{number:03}" for number in range(PAGE_SIZE + 2)]
     first = await list_resources(reversed(uris))
     assert [one["uri"] for one in first["resources"]] == uris[:PAGE_SIZE]
     kept = [uri for index, uri in enumerate(uris) if index not in (0, 1, PAGE_SIZE - 1)]
-    for changed in (kept, ["workspace://surfaces/new", *uris]):
+    added = ["workspace://surfaces/new", *uris]
+    for changed, expected in ((kept, uris[PAGE_SIZE:]), (added, uris[PAGE_SIZE:]), (uris[:PAGE_SIZE], []), ([], [])):
         second = await list_resources(changed, first["nextCursor"])
-        assert ([one["uri"] for one in second["resources"]], second.get("nextCursor")) == (uris[PAGE_SIZE:], None)
+        assert ([one["uri"] for one in second["resources"]], second.get("nextCursor")) == (expected, None)
 
 
 async def test_the_cursor_of_another_list_is_rejected() -> None:

@@ -167,8 +167,8 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
     """
     if AccessRight.CATALOG_READ not in principal.rights:
         return {}
-    queries = {f"workspace://warm-queries/{lookup}": lookup for lookup in sorted(catalog.queries)}
-    surfaces = {f"workspace://surfaces/{lookup}": lookup for lookup in sorted(catalog.surfaces)}
+    queries = {f"workspace://warm-queries/{lookup}": lookup for lookup in catalog.queries}
+    surfaces = {f"workspace://surfaces/{lookup}": lookup for lookup in catalog.surfaces}
     list_once = cache(lambda: {one["lookup"]: one for one in _surfaces_to_json(catalog)})
 
     def build_query_resource(query_uri: str) -> Resource:

@@ -83,7 +83,7 @@ class RunArguments(QueryArguments):
 
 
 class _ToolNames:
-    """Names of the MCP tools of approved queries, sorted by the queries' short names and cached for one catalog."""
+    """Names of the MCP tools of approved queries, cached for one catalog."""
 
     def __init__(self) -> None:
         self._catalog: Catalog | None = None
@@ -95,7 +95,7 @@ class _ToolNames:
             approved = {key: stored for key, stored in catalog.queries.items() if stored.value.approval is not None}
             # Drafts have names as well, so that an approval does not change the name of another tool.
             names = build_unique_names_by_lookup(catalog.queries, "warm_query_")
-            self._names = {names[lookup]: approved[lookup].value for lookup in sorted(approved)}
+            self._names = {names[lookup]: stored.value for lookup, stored in approved.items()}
             self._catalog = catalog
         return self._names
 

@@ -117,7 +117,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """MCP tools, resources and prompts that one caller may use, in a stable order.
+    """MCP tools, resources and prompts that one caller may use; the lists that clients get are sorted.
 
     A tool or resource is built when a request reads it, because a workspace can have thousands of queries.
 

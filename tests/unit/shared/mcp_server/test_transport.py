@@ -253,7 +253,7 @@ async def list_resources(uris: Iterable[str], cursor: str | None = None) -> dict
 
 
 async def test_pages_of_a_list_neither_repeat_nor_skip_items_after_changes() -> None:
-    """If items are added or removed between two pages, no unchanged item is repeated or skipped; a page can be empty."""
+    """If items are added or removed between pages, no unchanged item is repeated or skipped; pages can be empty."""
     uris = [f"workspace://warm-queries/{number:03}" for number in range(PAGE_SIZE + 2)]
     first = await list_resources(reversed(uris))
     assert [one["uri"] for one in first["resources"]] == uris[:PAGE_SIZE]

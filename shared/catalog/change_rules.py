@@ -290,9 +290,12 @@ def _list_new_member_ids(change_set: _ChangeSet) -> list[str]:
 
 def _check_member_ids_unique(change_set: _ChangeSet) -> None:
     taken = next(_iterate_taken_member_ids(change_set), None)
-    if taken is not None:
-        code = "MEMBER_ID_TAKEN" if taken.field == "id" else "MEMBER_OID_TAKEN"
-        raise WorkspaceError(Kind.CONFLICT, code, f"Field `{taken.field}` of {taken.member_id} {taken.rule}.")
+    if taken is None:
+        return
+    detail = f"Field `{taken.field}` of {taken.member_id} {taken.rule}."
+    if taken.field == "id":
+        raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
+    raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
 
 
 def _iterate_taken_member_ids(change_set: _ChangeSet) -> Iterator[TakenMemberId]:

@@ -137,12 +137,9 @@ class _HeaderReader:
         """Return the fields of the next page header and its size in bytes, and move to the page after it."""
         try:
             header, size = self._parse_header()
-            sizes = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
-            counts = [header.get(number, {}).get(_VALUE_COUNT, 0) for number, _ in _HEADER_FIELDS.values()]
-            if min(*sizes, *counts) < 0 or _PAGE_TYPE not in header:
-                raise _build_invalid_header_error()
-        except (_TruncatedError, KeyError):
+        except _TruncatedError:
             raise _build_invalid_header_error() from None
+        _require_valid_header(header)
         self._position += size + header[_PACKED_SIZE]
         return header, size
 
@@ -219,6 +216,18 @@ class _StructParser:
         if self.offset + size > len(self._data):
             raise _TruncatedError
         self.offset += size
+
+
+def _require_valid_header(header: Mapping[int, Any]) -> None:
+    """Check the types and signs of the fields that are used; raise an error if one is invalid or missing."""
+    numbers = [header.get(field) for field in (_PAGE_TYPE, _UNPACKED_SIZE, _PACKED_SIZE)]
+    for field, encoding_field in _HEADER_FIELDS.values():
+        of_type = header.get(field, {})
+        if not isinstance(of_type, dict):
+            raise _build_invalid_header_error()
+        numbers += [of_type.get(_VALUE_COUNT, 0), of_type.get(encoding_field, 0)]
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise _build_invalid_header_error()
 
 
 def _decode_zigzag(value: int) -> int:

@@ -130,6 +130,9 @@ def test_a_row_group_is_limited_by_its_pages() -> None:
         pytest.param(b"\x15\x00\x15\x00\x15\x01\x00", id="negative packed size"),
         pytest.param(b"\x15\x00\x15\x00\x15\x00\x2c\x15\x01\x00\x00", id="negative number of values"),
         pytest.param(b"\x25\x00\x15\x00\x00", id="no page type"),
+        pytest.param(b"\x1c\x00\x15\x00\x15\x00\x00", id="page type is a structure"),
+        pytest.param(b"\x15\x00\x15\x00\x15\x00\x25\x02\x00", id="header of the type is a number"),
+        pytest.param(b"\x15\x00\x15\x00\x15\x00\x2c\x1c\x00\x00\x00", id="number of values is a structure"),
         pytest.param(b"\x19\x00\x00", id="list"),
         pytest.param(b"\x15" + b"\xff" * 11, id="long integer"),
         pytest.param(b"\x1c" * 20, id="deep nesting"),
@@ -137,7 +140,7 @@ def test_a_row_group_is_limited_by_its_pages() -> None:
     ],
 )
 def test_invalid_page_headers_are_rejected(header: bytes) -> None:
-    """A page header that is cut, nested too deeply, or has negative or missing sizes is rejected."""
+    """A page header that is cut, nested too deeply, or has negative, missing or wrongly typed fields is rejected."""
     content = write_file(TEXTS, use_dictionary=False)
     with pytest.raises(pa.ArrowInvalid, match="a page header is not valid"):
         read_pages(content[:4] + header, pq.read_metadata(io.BytesIO(content)))

@@ -11,8 +11,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shared.imports.row_mapping import FileRejectedError
 from shared.imports.step_rows import RangeSource
 
+MAX_GROUP_PAGES: Final = 1_000_000
+"""Maximum number of pages of a row group. A page without values needs few bytes, but time to read its header."""
 _WINDOW_BYTES: Final = 65_536
 """Number of bytes that are read at once; small pages are read together."""
 _MAX_HEADER_BYTES: Final = 16 * 1024**2
@@ -46,11 +49,13 @@ class ColumnPages:
         unpacked_bytes: size of all pages in bytes before compression, including their headers.
         value_count: number of values in the data pages.
         encodings: encodings of the pages that change how much memory values need.
+        page_count: number of pages.
     """
 
     unpacked_bytes: int
     value_count: int
     encodings: frozenset[str]
+    page_count: int = 0
 
 
 class BufferedSource:
@@ -83,31 +88,39 @@ class _TruncatedError(Exception):
     """The bytes end within a page header."""
 
 
-def read_column_pages(source: RangeSource, column: pq.ColumnChunkMetaData) -> ColumnPages:
+def read_column_pages(
+    source: RangeSource, column: pq.ColumnChunkMetaData, max_pages: int = MAX_GROUP_PAGES
+) -> ColumnPages:
     """Read the headers of the pages of a column that the decoder would read.
 
     Args:
         source: the file.
         column: description of the column in a row group, from the footer.
+        max_pages: number of pages that the other columns leave of the row group's limit.
 
     Raises:
         pa.ArrowInvalid: a page header is not valid.
+        FileRejectedError: the row group has too many pages.
     """
     start, dictionary = column.data_page_offset, column.dictionary_page_offset
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
     reader = _HeaderReader(source, start, start + column.total_compressed_size)
-    unpacked = values = 0
+    unpacked = values = count = 0
     encodings = set[str]()
     # The decoder ignores pages after the number of values that the footer states.
     while values < column.num_values and not reader.is_at_end:
+        count += 1
+        if count > max_pages:
+            rule = f"A row group has more than {MAX_GROUP_PAGES} pages."
+            raise FileRejectedError(f"{rule} Write the file with larger pages or smaller row groups.")
         header, header_bytes = reader.read_header_and_skip_page()
         unpacked += header_bytes + header[_UNPACKED_SIZE]
         number, encoding_field = _HEADER_FIELDS.get(header[_PAGE_TYPE], (0, 0))
         of_type = header.get(number, {})
         values += 0 if header[_PAGE_TYPE] == _DICTIONARY_PAGE else of_type.get(_VALUE_COUNT, 0)
         encodings.add(_ENCODINGS.get(of_type.get(encoding_field, -1), ""))
-    return ColumnPages(unpacked, values, frozenset(encodings - {""}))
+    return ColumnPages(unpacked, values, frozenset(encodings - {""}), count)
 
 
 class _HeaderReader:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shared.imports.parquet_pages import BufferedSource, ColumnPages, read_column_pages
+from shared.imports.parquet_pages import MAX_GROUP_PAGES, BufferedSource, ColumnPages, read_column_pages
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
@@ -156,6 +156,8 @@ class ParquetReader:
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if skipped_rows < before + group.num_rows:
+                # First without the pages, because reading their headers takes longer.
+                require_row_group_within_limits(self._file.metadata, number)
                 pages = self._read_pages_of_wanted_columns(number)
                 require_row_group_within_limits(self._file.metadata, number, pages)
                 limit = min(max_batch_rows, compute_max_rows_per_batch(self._file.metadata, number, pages))
@@ -169,13 +171,15 @@ class ParquetReader:
     def _read_pages_of_wanted_columns(self, group_number: int) -> dict[int, ColumnPages]:
         """Return the pages of the columns that are decoded in a row group, by column number."""
         group = self._file.metadata.row_group(group_number)
-        columns = [(index, group.column(index)) for index in range(group.num_columns)]
         source = BufferedSource(self._source)
-        return {
-            index: read_column_pages(source, column)
-            for index, column in columns
-            if self._is_wanted(column.path_in_schema)
-        }
+        pages: dict[int, ColumnPages] = {}
+        remaining = MAX_GROUP_PAGES
+        for index in range(group.num_columns):
+            column = group.column(index)
+            if self._is_wanted(column.path_in_schema):
+                pages[index] = read_column_pages(source, column, remaining)
+                remaining -= pages[index].page_count
+        return pages
 
     def _is_wanted(self, path: str) -> bool:
         return self._wanted is None or any(path == name or path.startswith(f"{name}.") for name in self._wanted)

@@ -304,3 +304,24 @@ def test_large_row_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", 10)
     with pytest.raises(FileRejectedError, match="smaller row groups"):
         list_messages(open_file(build_file()))
+
+
+def test_a_row_group_that_is_too_large_is_rejected_before_its_pages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group whose footer exceeds a limit is rejected without reading the headers of its pages."""
+    reads: list[object] = []
+    monkeypatch.setattr(parquet_reader, "read_column_pages", lambda *args: reads.append(args))
+    monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", 10)
+    with pytest.raises(FileRejectedError, match="smaller row groups"):
+        list_messages(open_file(build_file()))
+    assert reads == []
+
+
+def test_the_pages_of_a_row_group_are_limited_over_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group is rejected if its columns together have more pages than the limit."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"time": ["2026-01-05T11:00:00Z"], "value": [1]}), content, use_dictionary=False)
+    monkeypatch.setattr(parquet_reader, "MAX_GROUP_PAGES", 2)
+    assert len(list_messages(open_file(content.getvalue()))) == 1
+    monkeypatch.setattr(parquet_reader, "MAX_GROUP_PAGES", 1)
+    with pytest.raises(FileRejectedError, match="A row group has more than"):
+        list_messages(open_file(content.getvalue()))

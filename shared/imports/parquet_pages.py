@@ -17,7 +17,9 @@ from shared.imports.step_rows import RangeSource
 MAX_GROUP_PAGES: Final = 1_000_000
 """Maximum number of pages of a row group. A page without values needs few bytes, but time to read its header."""
 _WINDOW_BYTES: Final = 65_536
-"""Number of bytes that are read at once; small pages are read together."""
+"""Number of bytes in which a page header is searched at first; few headers are larger."""
+_BUFFER_BYTES: Final = 4 * 1024**2
+"""Number of bytes that are read from a file at once: several pages of usual files, whose size is about 1 MiB."""
 _MAX_HEADER_BYTES: Final = 16 * 1024**2
 """Maximum size of a page header, as in pyarrow."""
 _MAX_DEPTH: Final = 4
@@ -59,7 +61,7 @@ class ColumnPages:
 
 
 class BufferedSource:
-    """RangeSource that reads at least 64 KiB of a file at once, so that small columns are read together.
+    """RangeSource that reads at least 4 MiB of a file at once, so that several pages and columns are read together.
 
     Args:
         source: the file.
@@ -80,7 +82,7 @@ class BufferedSource:
         offset = start - self._start
         if not 0 <= offset <= offset + size <= len(self._buffer):
             self._start, offset = start, 0
-            self._buffer = self._source.read(start, max(size, _WINDOW_BYTES))
+            self._buffer = self._source.read(start, max(size, _BUFFER_BYTES))
         return self._buffer[offset : offset + size]
 
 

@@ -60,7 +60,7 @@ class ParquetReader:
 
     def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
         self._mapper = mapper
-        self._source = source
+        self._page_source = BufferedSource(source)
         try:
             file = pa.PythonFile(_SeekableSource(source), mode="r")
             metadata = pq.read_metadata(file)
@@ -171,13 +171,12 @@ class ParquetReader:
     def _read_pages_of_wanted_columns(self, group_number: int) -> dict[int, ColumnPages]:
         """Return the pages of the columns that are decoded in a row group, by column number."""
         group = self._file.metadata.row_group(group_number)
-        source = BufferedSource(self._source)
         pages: dict[int, ColumnPages] = {}
         remaining = MAX_GROUP_PAGES
         for index in range(group.num_columns):
             column = group.column(index)
             if self._is_wanted(column.path_in_schema):
-                pages[index] = read_column_pages(source, column, remaining)
+                pages[index] = read_column_pages(self._page_source, column, remaining)
                 remaining -= pages[index].page_count
         return pages
 

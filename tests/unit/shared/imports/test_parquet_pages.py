@@ -95,22 +95,42 @@ def test_rows_are_decoded_in_small_batches_whatever_the_footer_states(
     assert next(reader._iterate_batches(0, 50)).num_rows == 9
 
 
-def test_small_columns_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page headers of many small columns need one read of the file, and agree with separate reads."""
+class RecordingSource(MemorySource):
+    """MemorySource that records the size of each read."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.reads = list[int]()
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return a range of the bytes."""
+        self.reads.append(size)
+        return super().read(start, size)
+
+
+def test_columns_and_pages_are_read_together() -> None:
+    """The page headers of many columns with large pages need few reads of the file, and agree with separate reads."""
     content = io.BytesIO()
-    pq.write_table(pa.table({f"c{number}": [number] for number in range(50)}), content)
-    group, source = pq.read_metadata(content).row_group(0), MemorySource(content.getvalue())
-    expected = [read_column_pages(source, group.column(number)) for number in range(50)]
-    reads, read = list[int](), source.read
-
-    def record_read(start: int, size: int) -> bytes:
-        reads.append(start)
-        return read(start, size)
-
-    monkeypatch.setattr(source, "read", record_read)
+    column = pa.array(range(100_000), pa.int64())
+    table = pa.table({f"c{number}": column for number in range(10)})
+    pq.write_table(table, content, use_dictionary=False, compression="none", data_page_size=100_000)
+    group, source = pq.read_metadata(content).row_group(0), RecordingSource(content.getvalue())
+    expected = [read_column_pages(source, group.column(number)) for number in range(10)]
+    assert sum(pages.page_count for pages in expected) > 50
+    source.reads.clear()
     buffered = BufferedSource(source)
-    assert [read_column_pages(buffered, group.column(number)) for number in range(50)] == expected
-    assert len(reads) == 1
+    assert [read_column_pages(buffered, group.column(number)) for number in range(10)] == expected
+    assert len(source.reads) == 2
+
+
+def test_row_groups_are_read_together() -> None:
+    """The page headers of many small row groups need one read of the file."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"v": range(50)}), content, row_group_size=5)
+    source = RecordingSource(content.getvalue())
+    reader = ParquetReader(source, build_row_mapper(ImportFormat.PARQUET, timestamp="v"))
+    assert sum(batch.num_rows for batch in reader._iterate_batches(0, 50)) == 50
+    assert source.reads.count(4 * 1024**2) == 1
 
 
 def test_a_row_group_is_limited_by_its_pages() -> None:

@@ -38,7 +38,7 @@ class _Chunk(NamedTuple):
         name: path of the column.
         is_list: whether a row can have several of the values.
         value_count: number of values.
-        stored: size in bytes of the encoded values before compression.
+        stored: size in bytes of the encoded values, before or after compression, whichever is larger.
         width: size in bytes of each value if all have the same size, otherwise 0.
         can_be_dictionary: whether the values are text or bytes that the decoder can leave as a dictionary.
         can_repeat: whether each decoded value can be nearly as large as all encoded values together.
@@ -138,7 +138,7 @@ def _iterate_column_chunks(
             column.path,
             column.max_repetition_level > 0,
             max(found.num_values, actual.value_count),
-            max(found.total_uncompressed_size, actual.unpacked_bytes),
+            max(found.total_uncompressed_size, found.total_compressed_size, actual.unpacked_bytes),
             column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0,
             can_be_dictionary,
             is_text and not can_be_dictionary and not _REPEATING_ENCODINGS.isdisjoint(encodings),

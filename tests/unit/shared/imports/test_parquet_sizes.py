@@ -101,6 +101,16 @@ def test_lists_can_unpack_to_the_limit(build_column: Callable[[], pa.Array], opt
         require_row_group_within_limits(metadata, 0)
 
 
+def test_the_compressed_size_counts_if_it_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group is limited by its compressed size, too, because the decoder reads whole columns of it."""
+    metadata = pq.read_metadata(write_file(pa.array([b"x"]), use_dictionary=False))
+    column = metadata.row_group(0).column(0)
+    assert column.total_compressed_size > column.total_uncompressed_size
+    monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", column.total_uncompressed_size)
+    with pytest.raises(FileRejectedError, match=f"can unpack to {column.total_compressed_size} bytes"):
+        require_row_group_within_limits(metadata, 0)
+
+
 def test_values_that_are_too_wide_are_rejected() -> None:
     """A column whose values all are larger than a message is rejected."""
     metadata = pq.read_metadata(write_file(pa.array([b"x" * 262_145], pa.binary(262_145))))

@@ -52,12 +52,14 @@ class ColumnPages:
         value_count: number of values in the data pages.
         encodings: encodings of the pages that change how much memory values need.
         page_count: number of pages.
+        dictionary_value_count: number of values in the dictionary pages.
     """
 
     unpacked_bytes: int
     value_count: int
     encodings: frozenset[str]
     page_count: int = 0
+    dictionary_value_count: int = 0
 
 
 class BufferedSource:
@@ -108,7 +110,7 @@ def read_column_pages(
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
     reader = _HeaderReader(source, start, start + column.total_compressed_size)
-    unpacked = values = count = 0
+    unpacked = values = dictionary_values = count = 0
     encodings = set[str]()
     # The decoder ignores pages after the number of values that the footer states.
     while values < column.num_values and not reader.is_at_end:
@@ -120,9 +122,12 @@ def read_column_pages(
         unpacked += header_bytes + header[_UNPACKED_SIZE]
         number, encoding_field = _HEADER_FIELDS.get(header[_PAGE_TYPE], (0, 0))
         of_type = header.get(number, {})
-        values += 0 if header[_PAGE_TYPE] == _DICTIONARY_PAGE else of_type.get(_VALUE_COUNT, 0)
+        if header[_PAGE_TYPE] == _DICTIONARY_PAGE:
+            dictionary_values += of_type.get(_VALUE_COUNT, 0)
+        else:
+            values += of_type.get(_VALUE_COUNT, 0)
         encodings.add(_ENCODINGS.get(of_type.get(encoding_field, -1), ""))
-    return ColumnPages(unpacked, values, frozenset(encodings - {""}), count)
+    return ColumnPages(unpacked, values, frozenset(encodings - {""}), count, dictionary_values)
 
 
 class _HeaderReader:

@@ -19,6 +19,10 @@ MAX_GROUP_BYTES: Final = 1024**3
 """Maximum unpacked size of a row group; parts of a row group are unpacked together."""
 LIST_VALUE_BYTES: Final = 32
 """Minimum bytes that each value of a list counts: the decoded value, its levels and the measurement of its size."""
+_DICTIONARY_TEXT_BYTES: Final = 32
+"""Bytes that each text of a dictionary counts: its pointer, length and offset; the decoder allocates them first."""
+_DICTIONARY_NUMBER_BYTES: Final = 12
+"""Bytes that each number of a dictionary counts: the size of the largest type, ``INT96``."""
 _VALUE_BYTES: Final = 16
 _BATCH_BYTES: Final = 64 * 1024**2
 _DELTA_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
@@ -42,6 +46,7 @@ class _Chunk(NamedTuple):
         width: size in bytes of each value if all have the same size, otherwise 0.
         can_be_dictionary: whether the values are text or bytes that the decoder can leave as a dictionary.
         can_repeat: whether each decoded value can be nearly as large as all encoded values together.
+        dictionary_bytes: size in bytes of the decoded values of the dictionary, without their text.
     """
 
     name: str
@@ -51,6 +56,7 @@ class _Chunk(NamedTuple):
     width: int
     can_be_dictionary: bool
     can_repeat: bool
+    dictionary_bytes: int
 
 
 def list_dictionary_column_paths(metadata: pq.FileMetaData) -> list[str]:
@@ -93,7 +99,7 @@ def require_row_group_within_limits(
                 f"Column `{chunk.name[:64]}` {rule}; a message has at most {MAX_MESSAGE_BYTES} bytes."
             )
     stored = max(group.total_byte_size, sum(chunk.stored for chunk in chunks))
-    size = stored + sum(map(_estimate_list_bytes_of_chunk, chunks))
+    size = stored + sum(_estimate_list_bytes_of_chunk(chunk) + chunk.dictionary_bytes for chunk in chunks)
     if size > MAX_GROUP_BYTES:
         fault = f"Row group {group_number + 1} can unpack to {size} bytes; the limit is {MAX_GROUP_BYTES}."
         raise FileRejectedError(f"{fault} Write the file with smaller row groups.")
@@ -134,6 +140,7 @@ def _iterate_column_chunks(
         encodings = actual.encodings.union(found.encodings)
         is_text = column.physical_type == "BYTE_ARRAY"
         can_be_dictionary = is_text and column.logical_type.type != "DECIMAL" and _DELTA_ENCODINGS.isdisjoint(encodings)
+        dictionary_width = _DICTIONARY_TEXT_BYTES if "BYTE_ARRAY" in column.physical_type else _DICTIONARY_NUMBER_BYTES
         yield _Chunk(
             column.path,
             column.max_repetition_level > 0,
@@ -142,6 +149,7 @@ def _iterate_column_chunks(
             column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0,
             can_be_dictionary,
             is_text and not can_be_dictionary and not _REPEATING_ENCODINGS.isdisjoint(encodings),
+            actual.dictionary_value_count * dictionary_width,
         )
 
 

@@ -141,6 +141,20 @@ def test_a_row_group_is_limited_by_its_pages() -> None:
         require_row_group_within_limits(metadata, 0, {0: ColumnPages(2**30 + 1, 5_000, frozenset())})
 
 
+@pytest.mark.parametrize(("column", "value_bytes"), [(TEXTS, 32), (pa.array(range(100)), 12)])
+def test_values_of_a_dictionary_count(monkeypatch: pytest.MonkeyPatch, column: pa.Array, value_bytes: int) -> None:
+    """Each value of a dictionary counts the bytes that the decoder allocates for it, in addition to its page."""
+    content = write_file(column)
+    metadata, pages = pq.read_metadata(io.BytesIO(content)), read_pages(content)
+    assert pages.dictionary_value_count == 100
+    size = metadata.row_group(0).total_byte_size + 100 * value_bytes
+    monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", size)
+    require_row_group_within_limits(metadata, 0, {0: pages})
+    monkeypatch.setattr(parquet_sizes, "MAX_GROUP_BYTES", size - 1)
+    with pytest.raises(FileRejectedError, match=f"can unpack to {size} bytes"):
+        require_row_group_within_limits(metadata, 0, {0: pages})
+
+
 @pytest.mark.parametrize(
     "header",
     [

@@ -26,6 +26,9 @@ _MAX_DEPTH: Final = 4
 _MAX_FIELD: Final = 100
 _MAX_VARINT_BYTES: Final = 10
 
+_PADDING_BYTES: Final = 100
+"""Number of bytes that pyarrow reads after a column of an early writer, which stated a size that was too small."""
+
 # Types of fields in the compact protocol of Thrift; page headers have no fields of other types.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 12
 
@@ -92,8 +95,20 @@ class _TruncatedError(Exception):
     """The bytes end within a page header."""
 
 
+def find_column_padding(metadata: pq.FileMetaData) -> int:
+    """Return how many bytes after each column the decoder reads, too.
+
+    These are more than 0 for the writer ``parquet-mr``; pyarrow reads them for its versions before 1.2.9. For later
+    versions they change nothing, because the pages of a column have all its values.
+
+    Args:
+        metadata: footer of the file.
+    """
+    return _PADDING_BYTES if "parquet-mr" in (metadata.created_by or "").lower() else 0
+
+
 def read_column_pages(
-    source: RangeSource, column: pq.ColumnChunkMetaData, max_pages: int = MAX_GROUP_PAGES
+    source: RangeSource, column: pq.ColumnChunkMetaData, max_pages: int = MAX_GROUP_PAGES, padding: int = 0
 ) -> ColumnPages:
     """Read the headers of the pages of a column that the decoder would read.
 
@@ -101,6 +116,7 @@ def read_column_pages(
         source: the file.
         column: description of the column in a row group, from the footer.
         max_pages: number of pages that the other columns leave of the row group's limit.
+        padding: result of :func:`find_column_padding` for the file.
 
     Raises:
         pa.ArrowInvalid: a page header is not valid.
@@ -109,7 +125,7 @@ def read_column_pages(
     start, dictionary = column.data_page_offset, column.dictionary_page_offset
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
-    reader = _HeaderReader(source, start, start + column.total_compressed_size)
+    reader = _HeaderReader(source, start, start + column.total_compressed_size + padding)
     unpacked = values = dictionary_values = count = 0
     encodings = set[str]()
     # The decoder ignores pages after the number of values that the footer states.

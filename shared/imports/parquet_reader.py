@@ -14,7 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shared.imports.parquet_pages import MAX_GROUP_PAGES, BufferedSource, ColumnPages, read_column_pages
+from shared.imports.parquet_pages import (
+    MAX_GROUP_PAGES,
+    BufferedSource,
+    ColumnPages,
+    find_column_padding,
+    read_column_pages,
+)
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
@@ -172,11 +178,12 @@ class ParquetReader:
         """Return the pages of the columns that are decoded in a row group, by column number."""
         group = self._file.metadata.row_group(group_number)
         pages: dict[int, ColumnPages] = {}
+        padding = find_column_padding(self._file.metadata)
         remaining = MAX_GROUP_PAGES
         for index in range(group.num_columns):
             column = group.column(index)
             if self._is_wanted(column.path_in_schema):
-                pages[index] = read_column_pages(self._page_source, column, remaining)
+                pages[index] = read_column_pages(self._page_source, column, remaining, padding)
                 remaining -= pages[index].page_count
         return pages
 

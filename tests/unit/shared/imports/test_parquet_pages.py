@@ -141,6 +141,17 @@ def test_a_row_group_is_limited_by_its_pages() -> None:
         require_row_group_within_limits(metadata, 0, {0: ColumnPages(2**30 + 1, 5_000, frozenset())})
 
 
+@pytest.mark.parametrize(("writer", "value_count"), [("parquet-mr", 5_000), ("Parquet-MR", 5_000), ("x", 0)])
+def test_pages_after_a_column_of_an_early_writer_count(writer: str, value_count: int) -> None:
+    """A page that begins after the stated end of a column counts if the decoder reads it: with early parquet-mr."""
+    content = change_stated_size(write_file(TEXTS, use_dictionary=False, compression="none"), 0)
+    created = pq.read_metadata(io.BytesIO(content)).created_by
+    content = content.replace(created.encode(), f"{writer} version 1.2.8".ljust(len(created)).encode())
+    assert pq.read_metadata(io.BytesIO(content)).row_group(0).column(0).total_compressed_size == 0
+    reader = ParquetReader(MemorySource(content), build_row_mapper(ImportFormat.PARQUET, timestamp="v"))
+    assert reader._read_pages_of_wanted_columns(0)[0].value_count == value_count
+
+
 @pytest.mark.parametrize(("column", "value_bytes"), [(TEXTS, 32), (pa.array(range(100)), 12)])
 def test_values_of_a_dictionary_count(monkeypatch: pytest.MonkeyPatch, column: pa.Array, value_bytes: int) -> None:
     """Each value of a dictionary counts the bytes that the decoder allocates for it, in addition to its page."""

@@ -239,8 +239,10 @@ class RequestPipeline:
     def _wait_for_decoding_turn(
         self, operation: Operation, caller: Principal, request: Request
     ) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that waits until a request with an encoded body may occupy memory for its body."""
-        if not (request.body and operation.content_encodings and size_limits.read_content_encodings(request)):
+        """Return a context manager that waits until a request with an encoded body may occupy memory to decode it."""
+        encodings = size_limits.read_content_encodings(request) if request.body else []
+        # A body with another encoding, or with several, is rejected without being decoded.
+        if len(encodings) != 1 or encodings[0] not in operation.content_encodings:
             return nullcontext()
         return self._decoded_bodies.occupy_slot(caller.member_id)
 

@@ -214,7 +214,7 @@ async def test_a_nested_request_has_no_size_limits() -> None:
 
 
 async def test_decoded_bodies_of_one_principal_leave_memory_for_others() -> None:
-    """A principal has a limited number of decoded bodies in memory; its further ones wait, those of others do not."""
+    """A principal has a limited number of decoded bodies in memory; only its further ones wait, not those of others."""
     group, started, may_end = Group("encoded"), asyncio.Queue[str](), asyncio.Event()
 
     @group.endpoint("POST", "rows", right=AccessRight.CATALOG_READ, body=RawBody, content_encodings=("gzip",))
@@ -238,6 +238,8 @@ async def test_decoded_bodies_of_one_principal_leave_memory_for_others() -> None
     assert await started.get() == "bob rows"
     tasks.append(send_rows("ann", {}, b"plain"))
     assert await started.get() == "ann plain"
+    for rejected in ("br", "gzip, gzip"):
+        assert (await send_rows("ann", {"content-encoding": rejected}, b"rows")).status == 415
     may_end.set()
     assert {reply.status for reply in await asyncio.gather(*tasks)} == {204}
 

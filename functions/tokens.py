@@ -48,6 +48,7 @@ from shared.wiring import services
 
 GROUP = Group("keys")
 _REJECTS_BOUND: Final = frozenset({CredentialRestriction.BOUND})
+_LISTED_RIGHTS: Final = "\0listed rights"
 _MINUTES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -211,8 +212,11 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     # Before the search for a stored reply, because that reply contains the secret of a key without these restrictions.
     call.principal.require_not_delegated()
     call.principal.require_no_connection_binding()
-    # A retry must not give a key to other persons than those who are stored as the key's creators.
+    # A retry must not give a key to other persons than those who are stored as the key's creators, and a key that gets
+    # later rights only to a credential that may create one.
     origin = await services().access.lineage.describe_persons_who_may_know_credential(call.principal)
+    if call.principal.has_listed_rights:
+        origin = [_LISTED_RIGHTS, *origin]
     return await call_handler_once_per_idempotency_key(call, _create_key_and_build_reply, origin)
 
 

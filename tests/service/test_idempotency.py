@@ -66,6 +66,22 @@ def test_a_retry_with_other_access_rights_is_a_new_request(service: Service) -> 
     assert again.json() == first.json()
 
 
+def test_a_retry_with_listed_rights_is_a_new_request(service: Service) -> None:
+    """A retry with a token that lists all rights does not get the stored reply to a token that lists none.
+
+    The key in this reply gets rights that its member gets later.
+    """
+    unlisted = service.create_client("editor@t")
+    rights = unlisted.get(f"{KEYS}/whoami").json()["accessRights"]
+    listed = service.create_client("editor@t", ",".join(rights))
+    assert listed.get(f"{KEYS}/whoami").json()["accessRights"] == rights
+    header = build_key_header("new-key-listed")
+    replies = [client.post(KEYS, json={"name": "later"}, headers=header) for client in (unlisted, listed, unlisted)]
+    assert replies[0].status_code == 201
+    check_problem(replies[1], 422, "IDEMPOTENCY_KEY_REUSED")
+    assert replies[2].json() == replies[0].json()
+
+
 def create_client_with_given_key(service: Service, creator: httpx.Client, member: str, *rights: str) -> httpx.Client:
     """Return a client with a token of an API key that another person creates for a member."""
     given = creator.post(KEYS, json={"name": "given", "principal": member, "rights": rights})

@@ -104,8 +104,8 @@ class Runtime:
         """
         if text_size < LARGE:
             return function(*args, **kwargs)
-        async with self._large_text_turns.occupy_slot(acting_member.get()):
-            return await _run_in_executor(self._large_text_pool, partial(function, *args, **kwargs))
+        turns, pool = self._large_text_turns, self._large_text_pool
+        return await run_in_turn(turns, acting_member.get(), pool, function, *args, **kwargs)
 
     @asynccontextmanager
     async def open_scratch_folder(self, parent: Path | None, prefix: str) -> AsyncIterator[Path]:
@@ -193,6 +193,40 @@ async def run_in_pool[**P, T](pool: Executor, function: Callable[P, T], *args: P
         kwargs: named arguments of the function.
     """
     return await _run_in_executor(pool, partial(function, *args, **kwargs))
+
+
+async def run_in_turn[**P, T](
+    turns: FairScheduler, principal_id: str, pool: Executor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Wait for a turn of a principal, call a function in a thread of a pool, and return its result.
+
+    If the caller is cancelled, the principal occupies its slot until the thread has finished.
+
+    Args:
+        turns: scheduler of the principals' turns, with one slot for each thread of the pool.
+        principal_id: member id of the principal.
+        pool: result of :meth:`Runtime.open_pool`.
+        function: function to call; it must not use objects of the event loop.
+        args: positional arguments of the function.
+        kwargs: named arguments of the function.
+    """
+    await turns.acquire_slot(principal_id)
+    try:
+        work = pool.submit(contextvars.copy_context().run, partial(function, *args, **kwargs))
+    except BaseException:
+        turns.release_slot(principal_id)
+        raise
+    loop = asyncio.get_running_loop()
+    work.add_done_callback(lambda _: _call_in_loop(loop, partial(turns.release_slot, principal_id)))
+    return await asyncio.wrap_future(work)
+
+
+def _call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call a function in the thread of an event loop; at once if the loop is closed, because nothing else runs then."""
+    try:
+        loop.call_soon_threadsafe(function)
+    except RuntimeError:
+        function()
 
 
 async def _run_in_executor[T](executor: Executor, function: Callable[[], T]) -> T:

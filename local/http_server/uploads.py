@@ -25,7 +25,7 @@ from shared.backends.embedded.file_links import FileLink
 from shared.cold_data.scratch import count_free_bytes
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.fair_use.fair_scheduler import FairScheduler
-from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
+from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_turn
 from shared.timestamps import now
 
 MAX_BYTES: Final = 5 * 1024**3
@@ -138,8 +138,7 @@ class _PrincipalThreads:
 
     async def run[**P, T](self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Wait for a turn of the principal, call a blocking function in a worker thread, and return its result."""
-        async with self._turns.occupy_slot(self._principal_id):
-            return await run_in_pool(self._pool, function, *args, **kwargs)
+        return await run_in_turn(self._turns, self._principal_id, self._pool, function, *args, **kwargs)
 
 
 class _Upload:

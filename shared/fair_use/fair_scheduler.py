@@ -40,19 +40,32 @@ class FairScheduler:
     @asynccontextmanager
     async def occupy_slot(self, principal_id: str) -> AsyncIterator[None]:
         """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
+        await self.acquire_slot(principal_id)
+        try:
+            yield
+        finally:
+            self.release_slot(principal_id)
+
+    async def acquire_slot(self, principal_id: str) -> None:
+        """Wait for a slot and occupy it until :meth:`release_slot`; see :meth:`occupy_slot` for a block."""
         self._active[principal_id] += 1
         try:
-            await self._acquire_slot(principal_id)
-            try:
-                yield
-            finally:
-                self._release_slot(principal_id)
-        finally:
-            self._active[principal_id] -= 1
-            if not self._active[principal_id]:
-                del self._active[principal_id]
+            await self._wait_for_slot(principal_id)
+        except BaseException:
+            self._forget_task(principal_id)
+            raise
 
-    async def _acquire_slot(self, principal_id: str) -> None:
+    def release_slot(self, principal_id: str) -> None:
+        """Release a slot that :meth:`acquire_slot` occupied for a principal."""
+        self._free_slot(principal_id)
+        self._forget_task(principal_id)
+
+    def _forget_task(self, principal_id: str) -> None:
+        self._active[principal_id] -= 1
+        if not self._active[principal_id]:
+            del self._active[principal_id]
+
+    async def _wait_for_slot(self, principal_id: str) -> None:
         if self._may_get_slot(principal_id):
             self._assign_slot(principal_id)
             return
@@ -62,7 +75,7 @@ class FairScheduler:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._release_slot(principal_id)
+                self._free_slot(principal_id)
             raise
 
     def _may_get_slot(self, principal_id: str) -> bool:
@@ -77,8 +90,8 @@ class FairScheduler:
         self._turns += 1
         self._last_turn[principal_id] = self._turns
 
-    def _release_slot(self, principal_id: str) -> None:
-        """Release a slot of a principal, and give free slots to waiting principals.
+    def _free_slot(self, principal_id: str) -> None:
+        """Make a slot of a principal free, and give free slots to waiting principals.
 
         Principals whose previous turn was the longest time ago come first.
         """

@@ -19,7 +19,7 @@ from shared.imports.row_mapping import FileRejectedError, RowMapper
 from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import find_upload, require_complete_upload
-from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
+from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_turn
 from shared.telemetry.json_text import parse_lossless_json
 from shared.timestamps import format_rfc3339
 
@@ -93,8 +93,7 @@ class ImportPreview:
         mapper = build_row_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()
         source = UploadedSource(self._blobs, blob, loop)
-        async with self._turns.occupy_slot(acting_member.get()):
-            return await run_in_pool(self._pool, _read_preview, request, source, mapper)
+        return await run_in_turn(self._turns, acting_member.get(), self._pool, _read_preview, request, source, mapper)
 
 
 def build_row_mapper(

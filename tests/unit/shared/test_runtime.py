@@ -15,7 +15,8 @@ import pytest
 
 from shared import runtime as runtime_module
 from shared.fair_use.acting_member import use_acting_member
-from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
+from shared.fair_use.fair_scheduler import FairScheduler
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime, run_in_turn
 from tests.busy_executor import BusyExecutor
 from tests.inline_executor import InlineExecutor
 
@@ -72,6 +73,30 @@ async def test_large_texts_of_one_member_leave_a_thread_for_others() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_cancelled_principal_occupies_its_slot_until_the_thread_has_finished() -> None:
+    """If a caller is cancelled while a thread works, the next work of the principal starts after this work."""
+    turns, threads = FairScheduler(2, leaves_slots_free=True), BusyExecutor()
+
+    async def start() -> asyncio.Task[int]:
+        task = asyncio.create_task(run_in_turn(turns, "ann", threads, threading.get_ident))
+        await asyncio.sleep(0)
+        return task
+
+    first = await start()
+    assert threads.jobs[0].set_running_or_notify_cancel()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    second = await start()
+    assert len(threads.jobs) == 1
+    threads.jobs[0].set_result(1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(threads.jobs) == 2
+    threads.jobs[1].set_result(2)
+    assert await second == 2
+    assert first.cancelled()
 
 
 async def test_executors_can_run_inline() -> None:

@@ -10,7 +10,7 @@ acting_member: ContextVar[str] = ContextVar("acting_member", default="")
 
 @contextmanager
 def use_acting_member(member_id: str) -> Iterator[None]:
-    """Context manager: set a team member as the acting member for the block; query limits apply to the acting member.
+    """Context manager: set a team member as the acting member for the block.
 
     Args:
         member_id: id of the member; empty for work that no member has requested.

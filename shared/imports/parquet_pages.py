@@ -1,7 +1,7 @@
 """Sizes of the pages of a Parquet file, from the page headers (Apache Parquet format, ``PageHeader``).
 
-Separate from ``parquet_sizes``, because the headers are in the compact protocol of Thrift, which pyarrow does not show.
-The footer states the same sizes, but nothing checks it: the decoder allocates what the page headers state.
+Separate from ``parquet_sizes``, because the headers are in the compact protocol of Thrift, and pyarrow does not return
+them. The footer states the same sizes, but nothing checks it: the decoder allocates what the page headers state.
 """
 
 from collections.abc import Mapping
@@ -166,7 +166,7 @@ class _HeaderReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether there are no further pages."""
+        """True if there are no further pages."""
         return self._position >= self._end
 
     def read_header_and_skip_page(self) -> tuple[dict[int, Any], int]:
@@ -194,7 +194,7 @@ class _HeaderReader:
 
 
 class _StructParser:
-    """Parser of a structure in the compact protocol of Thrift; it keeps only 32-bit integers and structures.
+    """Parser of a structure in the compact protocol of Thrift; it returns only 32-bit integers and structures.
 
     Attributes:
         offset: position of the next byte in the data.

@@ -30,7 +30,6 @@ _DELTA_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRA
 _REPEATING_ENCODINGS: Final = frozenset({"DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
 """Encodings that store a part of a text, or a whole text, once for many values."""
 
-
 _NO_COLUMN_PAGES: Final = ColumnPages(0, 0, frozenset())
 _NO_PAGES: Final[Mapping[int, ColumnPages]] = {}
 

@@ -33,7 +33,7 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:
-    """Do nothing; this is the default for ``announce``, so that audit events are not announced."""
+    """Do nothing; an ``announce`` for audit events that are not announced."""
 
 
 class EventAnnouncer:
@@ -66,7 +66,7 @@ class EventAnnouncer:
 
 
 async def flush_outbox_and_count_events(
-    store: PendingEventStore, audit_log: AuditLog, announcer: EventAnnouncer | None = None
+    store: PendingEventStore, audit_log: AuditLog, announcer: EventAnnouncer
 ) -> int:
     """Announce the pending audit events, and append them to their audit chains, oldest first.
 
@@ -81,7 +81,7 @@ async def flush_outbox_and_count_events(
     Args:
         store: storage of the pending events.
         audit_log: destination of the audit events.
-        announcer: announces the events; None for no announcements.
+        announcer: announces the events.
 
     Returns:
         Number of events that were deleted from the outbox.
@@ -91,27 +91,20 @@ async def flush_outbox_and_count_events(
             failed announcement all events.
     """
     pending = await store.list_pending_events()
-    failure = None if announcer is None else await _announce_or_return_error(pending, announcer)
-    is_announced = failure is None
-    count = 0
-    for chain_events in _group_by_target(pending):
-        try:
-            count += await _flush_and_count_events_of_chain(chain_events, store, audit_log, can_delete=is_announced)
-        except WorkspaceError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return count
-
-
-async def _announce_or_return_error(
-    pending: Sequence[PendingEvent], announcer: EventAnnouncer
-) -> WorkspaceError | None:
-    try:
-        await announcer.announce_new_events(pending)
-    except WorkspaceError as error:
-        return error
-    return None
+    announcement, result = await asyncio.gather(
+        announcer.announce_new_events(pending),
+        _append_events_of_all_chains(pending, audit_log),
+        return_exceptions=True,
+    )
+    if isinstance(announcement, BaseException):
+        raise announcement
+    if isinstance(result, BaseException):
+        raise result
+    if result.appended_ids:
+        await store.delete_pending_events(result.appended_ids)
+    if result.error is not None:
+        raise result.error
+    return len(result.appended_ids)
 
 
 def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[PendingEvent]]:
@@ -119,25 +112,6 @@ def _group_by_target(events: Iterable[PendingEvent]) -> Iterable[Sequence[Pendin
     for event in events:
         groups.setdefault(event.target, []).append(event)
     return groups.values()
-
-
-async def _flush_and_count_events_of_chain(
-    pending: Sequence[PendingEvent], store: PendingEventStore, audit_log: AuditLog, *, can_delete: bool
-) -> int:
-    """Append the pending events of one chain; delete them and return their number if ``can_delete`` is True."""
-    count = 0
-    rejection: WorkspaceError | None = None
-    for events in _iterate_event_batches(pending):
-        appended, failure = await _append_events(events, audit_log)
-        if appended and can_delete:
-            await store.delete_pending_events(appended)
-            count += len(appended)
-        if failure is not None and failure.kind not in _PERMANENT:
-            raise failure
-        rejection = rejection or failure
-    if rejection is not None:
-        raise rejection
-    return count
 
 
 def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
@@ -159,12 +133,31 @@ def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[
 class _AppendResult(NamedTuple):
     """Append ids of the events to remove from the outbox, and one error of the events that could not be appended.
 
-    It is the error of the first event whose chain is unavailable, else of the last event that its chain rejects, else
-    None.
+    For a batch, ``error`` is the error of the first event whose chain is unavailable, else of the last event that its
+    chain rejects, else None.
     """
 
     appended_ids: list[str]
-    last_error: WorkspaceError | None
+    error: WorkspaceError | None
+
+
+async def _append_events_of_all_chains(pending: Iterable[PendingEvent], audit_log: AuditLog) -> _AppendResult:
+    results = [await _append_events_of_chain(events, audit_log) for events in _group_by_target(pending)]
+    appended = [append_id for result in results for append_id in result.appended_ids]
+    return _AppendResult(appended, next((result.error for result in results if result.error), None))
+
+
+async def _append_events_of_chain(pending: Iterable[PendingEvent], audit_log: AuditLog) -> _AppendResult:
+    """Append the pending events of one chain until it is unavailable; rejected events do not block later events."""
+    appended: list[str] = []
+    rejection: WorkspaceError | None = None
+    for events in _iterate_event_batches(pending):
+        result = await _append_events(events, audit_log)
+        appended += result.appended_ids
+        if result.error is not None and result.error.kind not in _PERMANENT:
+            return _AppendResult(appended, result.error)
+        rejection = rejection or result.error
+    return _AppendResult(appended, rejection)
 
 
 async def _append_events(events: Sequence[PendingEvent], audit_log: AuditLog) -> _AppendResult:

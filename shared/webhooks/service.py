@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.catalog.outbox import check_event_can_be_appended, flush_outbox_and_count_events
+from shared.catalog.outbox import (
+    EventAnnouncer,
+    check_event_can_be_appended,
+    flush_outbox_and_count_events,
+    ignore_events,
+)
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 from shared.observability.logs import get_logger
@@ -274,7 +279,7 @@ class WebhookService:
             WorkspaceError: any error of the audit log or the store; events that were not appended stay pending.
         """
         if await self._is_audited():
-            return await flush_outbox_and_count_events(self._registry, self._audit_log)
+            return await flush_outbox_and_count_events(self._registry, self._audit_log, EventAnnouncer(ignore_events))
         pending = await self._registry.list_pending_events()
         if pending:
             _LOG.warning("provenance is not configured; changes to webhooks are not audited")

@@ -1,5 +1,6 @@
 """Tests of the outbox, which appends audit events after catalog changes."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -35,6 +36,7 @@ class Outbox:
         self.log: list[tuple[str, dict[str, Any]]] = []
         self.announced: list[str] = []
         self.can_announce = True
+        self.is_appended = asyncio.Event()
         self.announcer = EventAnnouncer(self.announce)
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
@@ -53,6 +55,7 @@ class Outbox:
         if append_id in self.failures and event.get("Description") != DIGESTS_DESCRIPTION:
             raise WorkspaceError(self.failures[append_id], "FAILED", "The append fails.")
         self.log.append((append_id, dict(event)))
+        self.is_appended.set()
         return {}
 
     async def announce(self, events: Sequence[PendingEvent]) -> None:
@@ -103,6 +106,31 @@ async def test_an_event_that_is_not_announced_stays_pending() -> None:
     outbox.can_announce = True
     assert await flush_outbox_and_count_events(outbox, outbox, outbox.announcer) == 1
     assert (outbox.pending, outbox.announced) == ([], ["1"])
+
+
+async def test_an_unexpected_error_of_an_announcement_blocks_no_append() -> None:
+    """If an announcement fails unexpectedly, the events are appended, and stay pending until they are announced."""
+
+    async def fail(_: Sequence[PendingEvent]) -> None:
+        raise RuntimeError
+
+    outbox = Outbox([build_event("1")], {})
+    with pytest.raises(RuntimeError):
+        await flush_outbox_and_count_events(outbox, outbox, EventAnnouncer(fail))
+    assert ([append_id for append_id, _ in outbox.log], len(outbox.pending)) == (["1"], 1)
+
+
+async def test_an_append_does_not_wait_for_a_slow_announcement() -> None:
+    """Pending events are appended while their announcement still runs, and deleted after it has ended."""
+    outbox = Outbox([build_event("1")], {})
+
+    async def announce_after_append(_: Sequence[PendingEvent]) -> None:
+        async with asyncio.timeout(10):
+            await outbox.is_appended.wait()
+        assert len(outbox.pending) == 1
+
+    assert await flush_outbox_and_count_events(outbox, outbox, EventAnnouncer(announce_after_append)) == 1
+    assert outbox.pending == []
 
 
 async def test_a_rejected_event_blocks_no_other_event() -> None:

@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from itertools import batched
 from typing import Final
 
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import format_rfc3339
-from shared.webhooks.events import WebhookEvent
+from shared.webhooks.events import EventOutbox, WebhookEvent
 from shared.webhooks.models import RETENTION, Delivery, WebhookEndpoint, build_delivery_id
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry
 
 MAX_ADDED: Final = 100
 """Maximum number of deliveries that are built and stored together; more would block the event loop and the store."""
+
+MAX_EVENT_AGE: Final = RETENTION - timedelta(days=1)
+"""Maximum age of an event that is published again. The day covers differences of clocks and slow publications."""
 
 
 class DeliveryOutbox:
@@ -65,6 +69,27 @@ class DeliveryOutbox:
         if added := list(deliveries):
             await self._store.add_deliveries(added)
             self._wake()
+
+
+class RecentEventOutbox:
+    """Implementation of the port ``EventOutbox`` for callers that publish an event again until another system works.
+
+    It drops events older than ``MAX_EVENT_AGE``. Their first deliveries have possibly expired, so that a further
+    publication would send the events again.
+
+    Args:
+        outbox: receives the other events.
+        runtime: clock.
+    """
+
+    def __init__(self, outbox: EventOutbox, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._outbox = outbox
+        self._runtime = runtime
+
+    async def publish(self, events: Sequence[WebhookEvent]) -> None:
+        """Store the deliveries of recent events; see :class:`shared.webhooks.events.EventOutbox`."""
+        earliest = self._runtime.now() - MAX_EVENT_AGE
+        await self._outbox.publish([event for event in events if event.at > earliest])
 
 
 def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runtime) -> Delivery:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shared.provenance.ports import ChainKey
     from shared.signatures.attempts import LockOut
     from shared.webhooks.deliveries import DeliveryLog
+    from shared.webhooks.events import EventOutbox
     from shared.webhooks.outbox import DeliveryOutbox
     from shared.webhooks.ports import WebhookStore
     from shared.webhooks.registry import EndpointRegistry
@@ -72,6 +73,13 @@ class WebhookServices:
         return DeliveryOutbox(self.store, self.registry, self._wake_worker, runtime=self._backends.runtime)
 
     @cached_property
+    def _recent_event_outbox(self) -> "EventOutbox":
+        """Outbox for events that are announced again while the audit log rejects their records."""
+        from shared.webhooks.outbox import RecentEventOutbox
+
+        return RecentEventOutbox(self.outbox, runtime=self._backends.runtime)
+
+    @cached_property
     def vault(self) -> "SecretVault":
         """Service that creates and encrypts the secrets with which deliveries are signed."""
         from shared.webhooks.secrets import SecretVault
@@ -92,7 +100,7 @@ class WebhookServices:
         """Publish webhook events about changed warm queries (saved KQL queries)."""
         from shared.webhooks.sources.catalog import WarmQueryEvents
 
-        await WarmQueryEvents(self.outbox).publish_query_events(pending_events)
+        await WarmQueryEvents(self._recent_event_outbox).publish_query_events(pending_events)
 
     async def announce_download(self, job: "Job") -> None:
         """Publish the webhook event about a download that has ended."""
@@ -110,7 +118,7 @@ class WebhookServices:
         """Publish the webhook event about a member whose signatures were refused several times."""
         from shared.webhooks.sources.runner import build_lock_out_event
 
-        await self.outbox.publish(
+        await self._recent_event_outbox.publish(
             [build_lock_out_event(member_id, event.append_id, event.at, event.attempts, event.since)]
         )
 

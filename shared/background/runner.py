@@ -81,6 +81,12 @@ LEASE_MARGIN: Final = timedelta(seconds=5)
 It covers the time that the run needs to end, and clocks of other instances that are ahead.
 """
 
+EXTENSION_SECONDS: Final = 5.0
+"""Maximum seconds of one attempt to extend a lease; a store repeats its calls for longer."""
+
+EXTENSION_RETRY_SECONDS: Final = 1.0
+"""Seconds between a failed attempt to extend a lease and the next one, so that a short outage cancels no run."""
+
 UNFINISHED: Final = object()
 """Return value of a job's function if another run must continue the work."""
 
@@ -259,13 +265,16 @@ class BackgroundRunner:
         self, job_name: str, lease: _Lease, running_job: asyncio.Future[object]
     ) -> None:
         """Extend the lease of a job while the job runs; cancel the job if the lease is lost to another instance."""
+        pause = LEASE.total_seconds() / 3
         while True:
-            await self._runtime.sleep(LEASE.total_seconds() / 3)
+            await self._runtime.sleep(pause)
             safe_until = _compute_safe_end(self._runtime.monotonic())
             try:
-                held = await self._leases.try_extend_lease(job_name, self._holder, self._runtime.now() + LEASE)
-            except WorkspaceError as error:
-                _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job_name))
+                async with asyncio.timeout(EXTENSION_SECONDS):
+                    held = await self._leases.try_extend_lease(job_name, self._holder, self._runtime.now() + LEASE)
+            except (WorkspaceError, TimeoutError) as error:
+                _LOG.warning("a lease could not be extended: %s", str(error) or "timeout", extra=fields(job=job_name))
+                pause = EXTENSION_RETRY_SECONDS
                 continue
             if not held:
                 _LOG.warning(
@@ -274,6 +283,7 @@ class BackgroundRunner:
                 running_job.cancel()
                 return
             lease.safe_until = safe_until
+            pause = LEASE.total_seconds() / 3
 
     async def _cancel_job_before_lease_ends(
         self, job_name: str, lease: _Lease, running_job: asyncio.Future[object]

@@ -16,7 +16,8 @@ from shared.background import runner
 from shared.background.ports import JobClaim
 from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner, Schedule
 from shared.errors import Kind, WorkspaceError
-from tests.virtual_time import VirtualTime
+from shared.runtime import Runtime
+from tests.virtual_time import VirtualTime, run_in_virtual_time
 
 START = datetime(2026, 3, 1, 12, 0, 0, 500_000, UTC)
 EVERY_15_S = Schedule("*/15 * * * * *")
@@ -312,6 +313,45 @@ async def test_a_job_is_cancelled_before_its_lease_ends(
     claim = await lease_store.claim_job("job", "second", clock.now, clock.now + LEASE, clock.now)
     assert (claim.granted, claim.next_attempt) == (False, START + LEASE)
     await first.close()
+
+
+@pytest.mark.parametrize("has_timeout", [True, False])
+def test_a_short_outage_of_the_lease_store_cancels_no_run(has_timeout: bool) -> None:  # noqa: FBT001  a column
+    """A run continues if the first extension of its lease fails or gets no reply, and a further one succeeds."""
+
+    class RecoveringLeaseStore:
+        def __init__(self) -> None:
+            self.is_failing = True
+
+        async def claim_job(self, *_: object) -> JobClaim:
+            return JobClaim(granted=True, next_attempt=START)
+
+        async def try_extend_lease(self, *_: object) -> bool:
+            is_failing, self.is_failing = self.is_failing, False
+            if is_failing:
+                await asyncio.sleep(10 if has_timeout else 1000)
+                raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
+            return True
+
+        async def release_lease(self, *_: object) -> None:
+            pass
+
+    async def run_long_job() -> bool:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        clocks = Runtime(now=lambda: START + timedelta(seconds=loop.time()), monotonic=loop.time)
+
+        async def run_job() -> None:
+            await asyncio.sleep(2 * LEASE.total_seconds())
+            ended.set()
+
+        store: Any = RecoveringLeaseStore()
+        background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], store, runtime=clocks)
+        await background.run_due_jobs()
+        await asyncio.sleep(2 * LEASE.total_seconds())
+        await background.close()
+        return ended.is_set()
+
+    assert run_in_virtual_time(run_long_job())
 
 
 async def test_a_job_is_not_started_if_its_claim_took_too_long(

@@ -98,7 +98,7 @@ class ConnectionStateStore(Protocol):
         The store skips messages up to the highest sequence number that it has counted for their source (hub
         partition), unless the hub was reset; see :meth:`ArrivedMessages.list_uncounted_sequence_numbers`. Each message
         can move the time of the latest message forward. If that time is in the future by more than ``CLOCK_TOLERANCE``,
-        the clock was set back; a new message then replaces it by the current time.
+        the clock was set back; a new message of any source then replaces it by its own time or the current time.
         """
         ...
 

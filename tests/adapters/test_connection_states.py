@@ -134,6 +134,18 @@ async def test_the_latest_message_is_corrected_after_a_clock_setback(states: Con
     assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 3, at + 2 * HOUR)
 
 
+async def test_a_message_of_another_partition_corrects_the_latest_message(states: ConnectionStateStore) -> None:
+    """After a clock setback, a message replaces a time in the future also if it arrives in another partition."""
+    at = now()
+    ahead = ArrivedMessages("rig", "telemetry/0", (1,), at + HOUR, at + HOUR)
+    after = ArrivedMessages("rig", "telemetry/1", (1,), at, at)
+    for arrivals in (ahead, after):
+        await states.add_arrived_messages_to_counts([arrivals])
+    last = (await states.load_states_by_connection())["rig"].last_message
+    assert last is not None
+    assert at <= last <= now() + MINUTE
+
+
 async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:
     """Storing a count does not change the status, and storing a status does not change the counts."""
     await states.add_arrived_messages_to_counts([_build_arrivals(1)])

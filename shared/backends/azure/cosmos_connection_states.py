@@ -16,7 +16,7 @@ from typing import Any, Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
-from shared.background.ports import cap_stored_time
+from shared.background.ports import CLOCK_TOLERANCE, cap_stored_time
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -79,7 +79,7 @@ class CosmosConnectionStates:
     async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
         items = await self._items.query_items("SELECT * FROM c")
         # Building the states of thousands of connections would block the event loop.
-        return await self._runtime.run_in_thread(_build_connection_states, items)
+        return await self._runtime.run_in_thread(_build_connection_states, items, self._runtime.now())
 
     async def close(self) -> None:
         """Wait until the running writes of connection states have ended."""
@@ -209,21 +209,31 @@ def _cap_stored_time_text(stored_time: str, at: datetime) -> str:
     return format_rfc3339(cap_stored_time(parse_rfc3339(stored_time), at)) if stored_time else ""
 
 
-def _build_connection_states(items: Iterable[Item]) -> Mapping[str, ConnectionState]:
+def _build_connection_states(items: Iterable[Item], at: datetime) -> Mapping[str, ConnectionState]:
     statuses: dict[str, str] = {}
     counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for item in items:
         statuses.update(item.get("statuses", {}))
         for connection, count in item.get("counts", {}).items():
             counts[connection].append(count)
+    latest = format_rfc3339(at + CLOCK_TOLERANCE)
     return {
-        connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
+        connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection], latest)
         for connection in sorted(statuses.keys() | counts.keys())
     }
 
 
-def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
-    last = max((count.get("reported", count["last"]) for count in counts), default="")
+def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]], latest: str) -> ConnectionState:
+    """Build the state of a connection from its counts of all hub partitions.
+
+    Args:
+        status: stored status of the connection.
+        counts: counts and last message's time, for each partition that had messages of the connection.
+        latest: latest possible time of a message; a partition has a later time if the clock was set back after its last
+            message. Such a time is ignored if another partition has an earlier one.
+    """
+    times = [count.get("reported", count["last"]) for count in counts]
+    last = max((time for time in times if time <= latest), default="") or max(times, default="")
     received = sum(int(count["received"]) for count in counts)
     mismatches = sum(int(count.get("mismatches", 0)) for count in counts)
     return ConnectionState(status, received, parse_rfc3339(last) if last else None, mismatches)

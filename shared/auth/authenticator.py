@@ -188,9 +188,10 @@ class Authenticator:
             raise build_unauthenticated_error("The token has expired; request a new one.")
         if token_id in (await self._credentials.load_current_value()).revoked_tokens:
             raise build_unauthenticated_error("The token was revoked; request a new one.")
+        member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
+        # Last, because disabled members must lose their access also while no key can be read.
         if key_id and not await self._codec.is_key_published(key_id):
             raise build_unauthenticated_error("The key that signed the token was withdrawn; request a new token.")
-        member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,

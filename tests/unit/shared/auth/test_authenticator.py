@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from shared.auth import jose, tokens
 from shared.auth.authenticator import ACCURACY_SECONDS, MAX_WAITING, Authenticator, KeyUsageRecorder
 from shared.auth.entra import EntraTokens
-from shared.auth.ports import ApiKey, CredentialCutoff
+from shared.auth.ports import ApiKey, CredentialCutoff, Team
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.auth.tokens import TokenCodec
@@ -231,7 +231,10 @@ async def test_a_cached_token_of_a_withdrawn_key_is_rejected(auth_workspace: Wor
 async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
     auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If no signing key is enabled, no token is accepted, and the check of an open stream reports the outage."""
+    """If no signing key is enabled, no token is accepted, and the check of an open stream reports the outage.
+
+    A stream of a member who is disabled meanwhile is rejected.
+    """
     token = await issue_token(auth_workspace, EDITOR.id)
     caller = await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
     resume = partial(
@@ -246,6 +249,8 @@ async def test_a_cached_token_is_rejected_while_no_key_is_enabled(
     for _ in range(2):
         assert (await catch_error(auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY))).kind is Kind.UNAVAILABLE
         assert (await catch_error(resume(caller.key_id))).kind is Kind.UNAVAILABLE
+    auth_workspace.team_now = Team("plant-a", {}, audited=True)
+    assert (await catch_error(resume(caller.key_id))).kind is Kind.UNAUTHENTICATED
 
 
 @pytest.mark.parametrize(

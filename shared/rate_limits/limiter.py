@@ -70,7 +70,8 @@ class _PrincipalUsage:
     ``ends`` is a time of the monotonic clock, because a slice must also end after the wall clock was set back.
     ``clock_difference`` is the wall clock minus the monotonic clock, in seconds, at the time of the lease.
     ``stated`` is the number of active requests that the store got last, at the time ``stated_at`` of the monotonic
-    clock.
+    clock. After a failure of the store it is 0, because other instances ignore the number before ``outage_ends``, until
+    when no further number is stated.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -82,6 +83,7 @@ class _PrincipalUsage:
     active: int = 0
     stated: int = 0
     stated_at: float = 0.0
+    outage_ends: float = 0.0
     statements: asyncio.Task[None] | None = None
 
     def is_new_slice_needed(self) -> bool:
@@ -91,6 +93,14 @@ class _PrincipalUsage:
         expires.
         """
         return self.count_unused_requests() <= 0 and (self.lease is None or self.lease.id != "")
+
+    def is_stating(self) -> bool:
+        """Return whether a task states the number of active requests to the store."""
+        return self.statements is not None and not self.statements.done()
+
+    def compute_next_statement_time(self) -> float:
+        """Return the time of the monotonic clock at which the number of active requests must be stated again."""
+        return max(self.stated_at + STATEMENT_SECONDS, self.outage_ends)
 
     def count_unused_requests(self) -> int:
         return 0 if self.lease is None else self.lease.granted - self.used
@@ -108,6 +118,7 @@ class RateLimiter:
         self._store = store
         self._instance = runtime.new_id()
         self._usages: dict[str, _PrincipalUsage] = {}
+        self._is_closed = False
         self._runtime = runtime
 
     @asynccontextmanager
@@ -130,13 +141,14 @@ class RateLimiter:
 
     async def close(self) -> None:
         """Stop the tasks that state the numbers of active requests to the store."""
+        self._is_closed = True
         tasks = [usage.statements for usage in self._usages.values() if usage.statements is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start_statements(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> None:
-        if usage.statements is None or usage.statements.done():
+        if not self._is_closed and not usage.is_stating():
             # The task serves many requests, so it must not inherit the log context of the first one.
             usage.statements = asyncio.get_running_loop().create_task(
                 self._state_active_requests_until_none(principal, usage, budget), context=contextvars.Context()
@@ -148,13 +160,14 @@ class RateLimiter:
         Leases state the number, too. But an instance leases nothing while its requests run and no further one arrives.
         """
         while usage.active or usage.stated:
-            await self._runtime.sleep(STATEMENT_SECONDS)
-            is_old = self._runtime.monotonic() - usage.stated_at >= STATEMENT_SECONDS
-            if is_old and (usage.active or usage.stated):
+            seconds = usage.compute_next_statement_time() - self._runtime.monotonic()
+            if seconds > 0:
+                await self._runtime.sleep(seconds)
+            else:
                 await self._try_to_state_active_requests(principal, usage, budget)
 
     async def _try_to_state_active_requests(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> None:
-        usage.stated, usage.stated_at = usage.active, self._runtime.monotonic()
+        start = self._runtime.monotonic()
         request = LeaseRequest(
             principal=principal,
             instance=self._instance,
@@ -169,6 +182,9 @@ class RateLimiter:
             await self._store.lease_budget_slice(request, self._read_unix_seconds)
         except WorkspaceError as error:
             _LOG.warning("the rate-limit store failed, so active requests are stated later: %s", error.detail)
+            usage.stated, usage.outage_ends = 0, self._runtime.monotonic() + OUTAGE_SECONDS
+        else:
+            usage.stated, usage.stated_at = request.active, start
 
     async def _decide_by_request_budget(
         self, principal: str, usage: _PrincipalUsage, budget: Budget
@@ -230,7 +246,6 @@ class RateLimiter:
             active=usage.active,
             budget=budget.requests,
         )
-        usage.stated, usage.stated_at = usage.active, start
         try:
             lease, ends = await self._store.lease_budget_slice(request, self._read_unix_seconds), start + LEASE_SECONDS
         except WorkspaceError as error:
@@ -238,6 +253,9 @@ class RateLimiter:
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
             lease = _build_local_lease(budget, self._read_unix_seconds() + OUTAGE_SECONDS)
             ends = self._runtime.monotonic() + OUTAGE_SECONDS
+            usage.stated, usage.outage_ends = 0, ends
+        else:
+            usage.stated, usage.stated_at = request.active, start
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
         if not lease.granted:
@@ -274,7 +292,9 @@ class RateLimiter:
         """Delete the entries of principals without a request in the last ``FORGET_AFTER_SECONDS``."""
         limit = self._runtime.monotonic() - FORGET_AFTER_SECONDS
         self._usages = {
-            principal: usage for principal, usage in self._usages.items() if usage.active or usage.ends > limit
+            principal: usage
+            for principal, usage in self._usages.items()
+            if usage.active or usage.is_stating() or usage.ends > limit
         }
 
 

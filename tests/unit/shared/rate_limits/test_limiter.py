@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
-from shared.rate_limits.limiter import STATEMENT_SECONDS, RateLimiter
+from shared.rate_limits.limiter import FORGET_AFTER_SECONDS, STATEMENT_SECONDS, RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import Runtime
@@ -35,6 +35,12 @@ async def is_request_admitted(limiter: RateLimiter, budget: Budget = FREE, princ
     """Send a request to the limiter; return whether it was admitted."""
     async with limiter.admit(principal, budget) as decision:
         return decision.rejection is None
+
+
+async def yield_to_tasks() -> None:
+    """Let all other tasks run until they wait."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def test_exactly_the_budget_of_requests_is_admitted(store: SqliteLeaseStore) -> None:
@@ -118,13 +124,13 @@ class ObservedStore:
         self._called.set()
         return lease
 
-    async def advance_until_statement(self, clock: VirtualTime) -> None:
+    async def advance_until_statement(self, clock: VirtualTime, seconds: float = STATEMENT_SECONDS) -> None:
         """Advance the clock, and wait until the limiter has stated its number of active requests."""
         self._called.clear()
         async with asyncio.timeout(10):
             while not clock.has_sleepers:  # noqa: ASYNC110  the clock has no event for this
                 await asyncio.sleep(0)
-            clock.advance(STATEMENT_SECONDS)
+            clock.advance(seconds)
             await self._called.wait()
 
 
@@ -143,6 +149,21 @@ async def test_long_requests_of_another_instance_count_until_they_end(store: Sql
     assert await is_request_admitted(second)
 
 
+async def test_active_requests_are_stated_1_5_seconds_after_the_last_lease(store: SqliteLeaseStore) -> None:
+    """The number of active requests is stated again 1.5 seconds after the last lease, which states it, too."""
+    clock, observed = VirtualTime(), ObservedStore(store)
+    limiter = RateLimiter(observed, runtime=clock.runtime)
+    async with limiter.admit("p", FREE):
+        await yield_to_tasks()
+        clock.advance(STATEMENT_SECONDS - 0.25)
+        assert await is_request_admitted(limiter)
+        clock.advance(0.25)
+        await yield_to_tasks()
+        await observed.advance_until_statement(clock, STATEMENT_SECONDS - 0.25)
+        assert [request.wanted > 0 for request in observed.requests] == [True, True, False]
+    await limiter.close()
+
+
 async def test_a_closed_limiter_calls_the_store_no_longer(store: SqliteLeaseStore) -> None:
     """A closed limiter does not state its active requests, so that the store can be closed afterwards."""
     clock, observed = VirtualTime(), ObservedStore(store)
@@ -150,10 +171,25 @@ async def test_a_closed_limiter_calls_the_store_no_longer(store: SqliteLeaseStor
     async with limiter.admit("p", FREE):
         await observed.advance_until_statement(clock)
         await limiter.close()
-        before = len(observed.requests)
-        clock.advance(STATEMENT_SECONDS)
-        await asyncio.sleep(0)
-    assert (len(observed.requests), len(asyncio.all_tasks())) == (before, 1)
+        async with limiter.admit("p", FREE):
+            before = len(observed.requests)
+            await yield_to_tasks()
+            clock.advance(STATEMENT_SECONDS)
+            await yield_to_tasks()
+        assert (len(observed.requests), len(asyncio.all_tasks())) == (before, 1)
+
+
+async def test_a_principal_is_not_forgotten_while_its_requests_are_stated(store: SqliteLeaseStore) -> None:
+    """The entry of an inactive principal is deleted only after its task has ended, so that `close` ends each task."""
+    clock = VirtualTime()
+    limiter = RateLimiter(store, runtime=clock.runtime)
+    assert await is_request_admitted(limiter)
+    clock.now += timedelta(seconds=FORGET_AFTER_SECONDS + 10)
+    limiter._delete_inactive_principals()
+    assert list(limiter._usages) == ["p"]
+    await limiter.close()
+    limiter._delete_inactive_principals()
+    assert not limiter._usages
 
 
 async def test_a_failing_store_does_not_stop_the_service() -> None:
@@ -183,6 +219,25 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
         clock.advance(int(str(decision.rejection.members["retryAfter"])))
     assert await is_request_admitted(limiter)
     assert len(called_at) == 4
+
+
+async def test_active_requests_are_not_stated_during_an_outage() -> None:
+    """After each failed call of the store, the number of active requests is not stated for ten seconds."""
+    called_at: list[float] = []
+
+    class UnavailableLeaseStore:
+        async def lease_budget_slice(self, *_: object) -> Lease:
+            called_at.append(clock.seconds)
+            raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", "the lease store does not respond")
+
+    clock = VirtualTime()
+    limiter = RateLimiter(UnavailableLeaseStore(), runtime=clock.runtime)
+    async with limiter.admit("p", FREE):
+        for _ in range(50):
+            await yield_to_tasks()
+            clock.advance(0.5)
+    await limiter.close()
+    assert called_at == [0, 10, 20]
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)

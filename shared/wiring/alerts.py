@@ -68,8 +68,9 @@ class AlertServices:
         from shared.alerts.scheduler import AlertScheduler
 
         runtime = self._backends.runtime
-        # Another instance can disable or delete a rule while its query runs; a cached catalog would not show this.
-        newest = self._catalog.load_newest_catalog
+        # Another instance can disable or delete a rule while its query runs; a cached catalog would not show this. If
+        # the catalog cannot be read, nothing is stored, and the scheduler evaluates the rule again.
+        newest = self._catalog.reader.load_stored_catalog
         evaluator = RuleEvaluator(newest, self.store, self._rule_evaluation, self._notifications, runtime=runtime)
         return AlertScheduler(self._catalog.get_current_catalog, self.store, evaluator, runtime=runtime)
 

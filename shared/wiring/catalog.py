@@ -52,7 +52,7 @@ class CatalogServices:
     async def load_newest_catalog(self) -> "Catalog":
         """Return the newest catalog from the store, with the changes that other instances have stored.
 
-        If the store does not respond, return the cached catalog if it is recent enough, so that alerts and webhooks
+        If the store does not respond, return the cached catalog if it is at most 15 seconds old, so that webhooks
         continue during a short outage.
 
         Raises:

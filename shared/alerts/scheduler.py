@@ -27,7 +27,10 @@ QUERIES_AT_ONCE: Final = 4
 """Maximum number of queries of rules that run at the same time."""
 
 TASKS_WITHOUT_QUERY_AT_ONCE: Final = 4
-"""Maximum number of tasks without a query at the same time: the absence rules, and the end of each rule's alerts."""
+"""Maximum number of tasks without a query at the same time.
+
+These are absence rules, rules that are not due and have unpublished events, and the end of each rule's alerts.
+"""
 
 REFRESH_SECONDS: Final = 60.0
 """Maximum age in seconds of the rule states in memory; another instance can have evaluated rules meanwhile."""
@@ -37,6 +40,9 @@ RETRY_SECONDS: Final = 10.0
 
 HISTORY: Final = timedelta(days=90)
 """Time for which resolved alerts are stored."""
+
+_UNPUBLISHED: Final = "unpublished "
+"""Prefix of the data source in the key of the rules that are not due, but have unpublished events."""
 
 _LOOK_SECONDS: Final = 1.0
 """Maximum time in seconds between two searches for due rules while evaluations are running."""
@@ -76,7 +82,8 @@ class AlertScheduler:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
 
         A slow query does not delay the rules that become due while it runs. Even if every query is slow, absence rules
-        are evaluated, and the alerts of disabled and deleted rules end.
+        are evaluated, unpublished events of rules that are not due are published, and the alerts of disabled and
+        deleted rules end.
         """
         query_slots = asyncio.Semaphore(QUERIES_AT_ONCE)
         other_slots = asyncio.Semaphore(TASKS_WITHOUT_QUERY_AT_ONCE)
@@ -88,7 +95,8 @@ class AlertScheduler:
                 catalog = await self._catalog()
                 for source, rules in (await self._group_due_rule_lookups_by_source(catalog)).items():
                     if source not in running:
-                        slots = query_slots if _has_query(rules[0], catalog) else other_slots
+                        has_query = not source.startswith(_UNPUBLISHED) and _has_query(rules[0], catalog)
+                        slots = query_slots if has_query else other_slots
                         running[source] = asyncio.create_task(self._evaluate_rules_of_source(rules, catalog, slots))
                 if not running:
                     break
@@ -100,7 +108,10 @@ class AlertScheduler:
             await asyncio.gather(*running.values(), return_exceptions=True)
 
     async def _group_due_rule_lookups_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
-        """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
+        """Return the lookups (ids in URLs) of the rules to process, grouped by the data that they read.
+
+        Rules that are not due but have unpublished events, and rules whose alerts must end, are in groups of their own.
+        """
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_rule_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
@@ -110,13 +121,13 @@ class AlertScheduler:
         due: dict[str, list[str]] = {}
         for lookup, entry in catalog.alert_rules.items():
             state = self._states.get(lookup)
-            needs_settling = state is not None and state.has_marks
-            if (
-                entry.value.enabled
-                and lookup not in waiting
-                and (needs_settling or lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at))
-            ):
-                due.setdefault(build_data_source_key(entry.value), []).append(lookup)
+            if not entry.value.enabled or lookup in waiting:
+                continue
+            source = build_data_source_key(entry.value)
+            if lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at):
+                due.setdefault(source, []).append(lookup)
+            elif state is not None and state.has_marks:
+                due.setdefault(_UNPUBLISHED + source, []).append(lookup)
         for lookup, state in self._states.items():
             stored = catalog.alert_rules.get(lookup)
             is_disabled = stored is not None and not stored.value.enabled

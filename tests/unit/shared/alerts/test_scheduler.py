@@ -169,6 +169,26 @@ async def test_slow_queries_do_not_delay_rules_without_a_query(monkeypatch: pyte
         await running
 
 
+async def test_slow_queries_do_not_delay_unpublished_events() -> None:
+    """While as many queries run as may run at once, the unpublished events of a rule that is not due are published."""
+    hot = build_entry(build_rule(every="PT1H"))
+    workspace = AlertWorkspace(build_catalog(hot))
+    workspace.queries.result, workspace.outbox.failures = HOT, 1
+    assert await workspace.run_scheduler_after(0) == []
+    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(QUERIES_AT_ONCE)]
+    workspace.catalog = build_catalog(*slow, hot, version=2)
+    workspace.queries.gate = asyncio.Event().wait
+    workspace.time.advance(RETRY_SECONDS)
+    running = asyncio.create_task(workspace.scheduler.evaluate_due_rules())
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert workspace.outbox.list_transitions() == [FIRING]
+    assert len(workspace.queries.calls) == 1 + QUERIES_AT_ONCE
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
 async def test_a_slow_query_does_not_delay_the_deletion_of_old_alerts(
     alert_workspace: AlertWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,7 +110,11 @@ class DeliveryWorker:
                     return
                 await self._woken.wait()
         except WorkspaceError as error:
-            _LOG.warning("due webhook deliveries could not be read; the next run reads them: %s", error)
+            _LOG.warning(
+                "due webhook deliveries were not started; a later run starts them, claimed ones after %d seconds: %s",
+                LEASE.total_seconds(),
+                error,
+            )
 
     async def _start_due_deliveries(self) -> None:
         """Claim and start due deliveries; skip endpoints with over half of ``MAX_PER_ENDPOINT`` running deliveries."""

@@ -489,6 +489,18 @@ async def test_a_success_of_a_working_endpoint_changes_no_endpoint(
     assert (delivery.status, caplog.messages) == (DeliveryStatus.DELIVERED, [])
 
 
+async def test_claimed_deliveries_of_unknown_endpoints_are_logged_with_their_lease(
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If the endpoints cannot be read after the claim of deliveries, the log says when these are sent."""
+    await webhook_services.create_endpoint()
+    await webhook_services.publish()
+    monkeypatch.setattr(webhook_services.registry, "load", fail_to_change)
+    await webhook_services.send_due_deliveries()
+    reason = f"a later run starts them, claimed ones after 30 seconds: {DOWN}"
+    assert caplog.messages == [f"due webhook deliveries were not started; {reason}"]
+
+
 async def test_a_stored_result_is_not_sent_again_after_a_failure_of_the_endpoints(
     webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,11 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""Time by which a stored time can be too late without being corrected; if it is later, a clock was set back."""
+"""Difference of clocks that is accepted.
+
+A stored time that is later than the latest possible one by more than this was stored before a clock was set back, and
+is corrected.
+"""
 
 
 def cap_stored_time(stored_time: datetime, latest_time: datetime) -> datetime:

@@ -322,7 +322,10 @@ class CatalogService:
         return await self._store.load()
 
     async def flush_and_count_pending_events(self) -> int:
-        """Announce pending audit events, append them to their chains, and return their number.
+        """Announce pending audit events, and append them to their chains.
+
+        Returns:
+            Number of events that were deleted from the outbox.
 
         Raises:
             WorkspaceError: from the audit log or the announcement; unappended events stay pending.

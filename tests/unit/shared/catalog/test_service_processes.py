@@ -13,9 +13,6 @@ from tests.unit.shared.catalog.stores import open_catalog_stores
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("apply_process.py")
 ITEMS = 13
-PLATFORM_ITEMS = 10
-"""Number of items whose changes are recorded in PlatformConfig; its events are appended first."""
-
 DEADLINE = 60
 
 
@@ -69,7 +66,7 @@ async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: 
     assert release_processes(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with open_catalog_stores(tmp_path) as opened:
         assert len(await opened.store.list_pending_events()) == ITEMS
-        assert len(await opened.list_audited_changes()) == (0 if die == "before-append" else PLATFORM_ITEMS)
+        assert len(await opened.list_audited_changes()) == (0 if die == "before-append" else ITEMS)
         assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty
         assert len(await opened.list_audited_changes()) == ITEMS
         assert not await opened.store.list_pending_events()

@@ -165,6 +165,7 @@ class _Upload:
     ) -> None:
         self._folder = folder
         self._name = name
+        # Called again under the lock: the import may have ended meanwhile, and its files are not deleted later.
         self._check_upload = check_upload
         self._path = build_blob_path(folder, name)
         self._blocks = build_block_folder(folder, name)
@@ -177,6 +178,7 @@ class _Upload:
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES)
             async with self._join_lock:
+                await self._check_upload(self._name)
                 await self._threads.run(self._replace_blob_and_delete_blocks, draft)
 
     async def put_block(self, block_name: str, receive: Receive) -> None:
@@ -186,6 +188,7 @@ class _Upload:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
             # A request that joins blocks then deletes all of them, also those that it does not know.
             async with self._join_lock:
+                await self._check_upload(self._name)
                 await self._threads.run(self._move_draft_to_block, draft, block_name)
 
     async def join_listed_blocks(self, receive: Receive) -> None:
@@ -284,8 +287,6 @@ class _Upload:
         """Write a request body to a temporary file."""
         with draft.open("r+b") as file:
             await self._write_body_to_file(receive, file, max_bytes)
-        # The import may have ended during the upload; its files are deleted when it ends, not later.
-        await self._check_upload(self._name)
 
     async def _write_body_to_file(self, receive: Receive, file: IO[bytes], max_bytes: int) -> None:
         """Write a request body to a file in worker threads; collect small parts of the body into one write."""

@@ -51,6 +51,26 @@ async def anonymous_client() -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+class ObservedLock(asyncio.Lock):
+    """Lock of a blob; a test can wait until a request waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_awaited = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        """Acquire the lock, and record whether the caller has to wait."""
+        if self.locked():
+            self._is_awaited.set()
+        return await super().acquire()
+
+    async def wait_for_request(self, request: asyncio.Task[uploads.UploadReply]) -> None:
+        """Wait until the request waits for the lock, or ends without it."""
+        waiting = asyncio.create_task(self._is_awaited.wait())
+        await asyncio.wait({request, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+
 def build_block_url(url: str, name: bytes) -> str:
     """Return the URL for the upload of a block."""
     return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
@@ -237,6 +257,31 @@ async def test_an_import_that_ends_during_an_upload_gets_no_file(tmp_path: Path,
     assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == [block]
 
 
+@pytest.mark.parametrize("query", [{}, {"comp": "block", "blockid": "MQ=="}])
+async def test_an_import_that_ends_while_an_upload_waits_gets_no_file(tmp_path: Path, query: dict[str, str]) -> None:
+    """If an import ends while a received file or block waits for another request of its blob, it is not stored."""
+    has_ended = False
+
+    async def check_upload(_: str) -> str:
+        if has_ended:
+            raise WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", "The import has ended.")
+        return "ann"
+
+    async def receive() -> uploads.Message:
+        return {"type": "http.request", "body": b"x"}
+
+    handler = uploads.UploadHandler(tmp_path, check_upload)
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    lock = handler._join_locks["downloads", "job/upload"] = ObservedLock()
+    async with lock:
+        request = asyncio.create_task(handler.serve("PUT", linked, query, receive))
+        await lock.wait_for_request(request)
+        has_ended = True
+    with pytest.raises(WorkspaceError, match="The import has ended"):
+        await request
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_of_the_import(tmp_path: Path) -> None:
     """If the end of an import deletes files that a request is using, the error says that the import has ended."""
     checks: list[str] = []
@@ -267,21 +312,13 @@ async def test_simultaneous_requests_to_join_blocks_succeed(anonymous_client: ht
 
 async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: Path) -> None:
     """A block that arrives while a request joins others is stored after the others were deleted."""
-    is_waiting = asyncio.Event()
     tasks: list[asyncio.Task[uploads.UploadReply]] = []
-
-    class JoinLock(asyncio.Lock):
-        async def acquire(self) -> Literal[True]:
-            if self.locked():
-                is_waiting.set()
-            return await super().acquire()
+    is_old_block_stored = False
 
     async def send_new_block_while_joining(_: str) -> str:
-        if lock.locked() and not tasks:
+        if is_old_block_stored and lock.locked() and not tasks:
             tasks.append(asyncio.create_task(serve("block", b"new", blockid="Mg==")))
-            waiting = asyncio.create_task(is_waiting.wait())
-            await asyncio.wait({tasks[0], waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            await lock.wait_for_request(tasks[0])
         return "ann"
 
     async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
@@ -292,8 +329,9 @@ async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: 
 
     handler = uploads.UploadHandler(tmp_path, send_new_block_while_joining)
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
-    lock = handler._join_locks["downloads", "job/upload"] = JoinLock()
+    lock = handler._join_locks["downloads", "job/upload"] = ObservedLock()
     await serve("block", b"old", blockid="MQ==")
+    is_old_block_stored = True
     await serve("blocklist", b"<BlockList><Latest>MQ==</Latest></BlockList>")
     assert await tasks[0] == (201, b"")
     blocks = build_block_folder(tmp_path / "downloads", "job/upload")

@@ -52,6 +52,8 @@ _LINGER_SECONDS = 1.0
 
 If the application replies before it has received the whole body, the delay starts again while parts of it arrive.
 """
+_MIN_BODY_BYTES = 64 * 1024
+"""Bytes of a body that a client must send in each period, so that no new connection replaces its own."""
 
 
 def _compute_connection_limit() -> int:
@@ -68,7 +70,8 @@ class ConnectionLimits:
         seconds: maximum time in seconds for each of these: until the first request of a connection; for all headers of
             a request; between two parts of its body; and while the client reads nothing of a reply.
         stalled_seconds: time in seconds after which the connection of a client that sends nothing of a body, or reads
-            nothing of a reply, may be closed to make room for a new connection.
+            nothing of a reply, may be closed to make room for a new connection. It is also the minimum length of the
+            periods for which the received bytes of a body are counted.
     """
 
     connections: int = field(default_factory=_compute_connection_limit)
@@ -142,6 +145,9 @@ class HttpConnection(HttpToolsProtocol):
         self._expected_part = _ExpectedPart.NOTHING
         self._begun = self._heard = self._read_at = self.loop.time()
         self._unread_bytes = 0
+        self._period_begun = self._begun
+        self._period_bytes = 0
+        self._last_period_bytes: int | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished: deque[RequestResponseCycle] = deque()
         self._is_rejected = False
@@ -156,8 +162,8 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
         """Accept a new connection.
 
-        At the limit of connections, first close an idle connection, or one whose client does not read its reply. If
-        there is no such connection, reject the new one.
+        At the limit of connections, first close another connection that is idle, already has its reply, or whose client
+        does not read its reply or sends its body slowly. If there is no such connection, reject the new one.
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
@@ -186,6 +192,7 @@ class HttpConnection(HttpToolsProtocol):
         self._idle_order.move_to_end(self)
         self._data = data
         self._parse(data)
+        self._count_body_bytes(len(data))
         if not self._sizes.try_count_parser_input(len(data)):
             self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
@@ -203,6 +210,19 @@ class HttpConnection(HttpToolsProtocol):
             self._parse_head_without_upgrade()
             if rest and self._is_reading():
                 super().data_received(rest)  # type: ignore[arg-type]  # a view avoids copies, and the parser accepts it
+
+    def _count_body_bytes(self, byte_count: int) -> None:
+        """Count received bytes; a period ends with the first bytes after its minimum length."""
+        if self._heard - self._period_begun >= self._limits.stalled_seconds:
+            self._begin_period(self._period_bytes)
+        self._period_bytes += byte_count
+        if self.flow.read_paused:
+            # The server, not the client, is slow in this period.
+            self._period_bytes += _MIN_BODY_BYTES
+
+    def _begin_period(self, last_period_bytes: int | None) -> None:
+        self._last_period_bytes = last_period_bytes
+        self._period_begun, self._period_bytes = self._heard, 0
 
     def _is_reading(self) -> bool:
         return not self._is_rejected and not self.transport.is_closing()
@@ -274,6 +294,7 @@ class HttpConnection(HttpToolsProtocol):
             self._unfinished.append(self.cycle)
             self.cycle.transport = _ReplyTransport(self.transport, self._close_after_reply)
         self._expected_part = _ExpectedPart.BODY
+        self._begin_period(None)
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
@@ -396,16 +417,45 @@ class HttpConnection(HttpToolsProtocol):
         return not self._has_unfinished_response()
 
     def _try_close_other_connection(self) -> bool:
-        """Close the connection that has been idle longest, or else one whose client does not read its reply.
+        """Close one connection that does not need its place; return whether there was one.
 
-        Return whether a connection was closed.
+        The order is: the one that has been idle longest, one that waits to close after its reply, one whose client does
+        not read its reply, and the one whose client has sent the fewest bytes of a body.
 
-        Without this, clients that send no requests or read no replies could block all other clients.
+        Without this, clients that send no requests, send them slowly, or read no replies could block all other clients.
         """
         others = self._idle_order
-        return any(each.try_close_unless_busy() for each in others) or any(
-            each.try_abort_if_unread() for each in others
+        return (
+            any(each.try_close_unless_busy() for each in others)
+            or any(each.try_abort_after_reply() for each in others)
+            or any(each.try_abort_if_unread() for each in others)
+            or self._try_close_slowest_sender()
         )
+
+    def _try_close_slowest_sender(self) -> bool:
+        byte_counts = {each: each.count_bytes_if_body_is_slow() for each in self._idle_order}
+        slow = {each: byte_count for each, byte_count in byte_counts.items() if byte_count is not None}
+        if not slow:
+            return False
+        min(slow, key=slow.__getitem__).close_for_new_connection()
+        return True
+
+    def count_bytes_if_body_is_slow(self) -> int | None:
+        """Return how many bytes of a body the client sent in the last period; None if it does not send one slowly."""
+        is_sending = self._expected_part is _ExpectedPart.BODY and not self._is_waiting_for_server()
+        byte_count = self._last_period_bytes
+        if not is_sending or not self._can_close_at_once() or byte_count is None or byte_count >= _MIN_BODY_BYTES:
+            return None
+        return byte_count
+
+    def try_abort_after_reply(self) -> bool:
+        """Close this connection at once if it only waits for its client after a reply; return whether it was closed."""
+        has_reply = self._is_rejected and not self.transport.get_write_buffer_size()
+        if self not in self.connections or not has_reply:
+            return False
+        self.connections.discard(self)
+        self.transport.abort()
+        return True
 
     def try_abort_if_unread(self) -> bool:
         """Close this connection at once if its client does not read its replies; return whether it was closed."""
@@ -426,10 +476,18 @@ class HttpConnection(HttpToolsProtocol):
             busy = self._is_waiting_for_server() or not is_stalled
         else:
             busy = self._has_unfinished_response()
-        # A normal close would leave the socket open until the client has read its reply.
-        busy = busy or self.transport.get_write_buffer_size() > 0
-        if busy or self._is_rejected or self.transport.is_closing():
+        if busy or not self._can_close_at_once():
             return False
+        self.close_for_new_connection()
+        return True
+
+    def _can_close_at_once(self) -> bool:
+        # A normal close would leave the socket open until the client has read its reply.
+        has_unread = self.transport.get_write_buffer_size() > 0
+        return not (has_unread or self._is_rejected or self.transport.is_closing())
+
+    def close_for_new_connection(self) -> None:
+        """Close this connection, with an error reply if a request has begun; no longer count it."""
         self.connections.discard(self)
         if self._expected_part is _ExpectedPart.NOTHING:
             self._close()
@@ -439,7 +497,6 @@ class HttpConnection(HttpToolsProtocol):
                     _build_connection_limit_error(), self._read_or_create_request_id(), close_connection=True
                 )
             )
-        return True
 
     def _reject_websocket(self) -> None:
         _LOGGER.warning(

@@ -36,6 +36,7 @@ class App:
         self.free.set()
         self.called = asyncio.Event()
         self.gone = 0
+        self.received = 0
         self.is_body_read = True
         self.headers: list[tuple[bytes, bytes]] = []
 
@@ -50,6 +51,7 @@ class App:
                 self.gone += 1
                 return
             size += len(message["body"])
+            self.received += len(message["body"])
         self.headers = scope["headers"]
         await self.free.wait()
         text = str(size).encode() + self.padding
@@ -264,6 +266,54 @@ async def test_a_new_connection_replaces_none_that_sends_a_body(app: App, addres
         writer.write(b"de")
         async with asyncio.timeout(DEADLINE):
             assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+async def test_a_new_connection_replaces_one_that_waits_after_its_reply(app: App, address: Address) -> None:
+    """A new connection replaces one whose request got a reply before its body was complete."""
+    app.is_body_read = False
+    replied = [await asyncio.open_connection(*address) for _ in range(3)]
+    for reader, writer in replied:
+        writer.write(HALF_BODY)
+        async with asyncio.timeout(DEADLINE):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    assert (await send_in_parts(address, LAST)).startswith(b"HTTP/1.1 200 ")
+    for _, writer in replied:
+        writer.close()
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE, stalled_seconds=5)])
+async def test_a_new_connection_replaces_the_slowest_sender_of_a_body(
+    app: App, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new connection replaces the one that sends its body slowest, but none that sent 64 KiB in the last period."""
+    loop = asyncio.get_running_loop()
+    time, later = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: time() + later)
+    senders = [await asyncio.open_connection(*address) for _ in range(3)]
+
+    async def send_parts(*parts: bytes) -> None:
+        expected = app.received + sum(len(part.removeprefix(head)) for part in parts)
+        for (_, writer), part in zip(senders, parts, strict=True):
+            writer.write(part)
+        async with asyncio.timeout(DEADLINE):
+            while app.received < expected:  # noqa: ASYNC110  a counter has no event
+                await asyncio.sleep(0.01)
+
+    head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
+    await send_parts(head + b"xx", head + b"x", head + b"x" * 65_536)
+    assert parse_problem(await send_in_parts(address, WHOLE))["code"] == "TOO_MANY_CONNECTIONS"
+    later += 5.0
+    await send_parts(b"x", b"x", b"x")
+    for slow in (1, 0):
+        replacing = await asyncio.open_connection(*address)
+        replacing[1].write(head)
+        async with asyncio.timeout(DEADLINE):
+            assert parse_problem(await senders[slow][0].read())["code"] == "TOO_MANY_CONNECTIONS"
+        senders.append(replacing)
+    assert parse_problem(await send_in_parts(address, WHOLE))["code"] == "TOO_MANY_CONNECTIONS"
+    for _, writer in senders:
         writer.close()
 
 

@@ -279,7 +279,7 @@ async def test_an_import_that_ends_while_an_upload_waits_gets_no_file(tmp_path: 
         has_ended = True
     with pytest.raises(WorkspaceError, match="The import has ended"):
         await request
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert [path for path in (tmp_path / "downloads").rglob("*") if path.is_file()] == []
 
 
 async def test_files_that_are_deleted_during_an_upload_are_explained_by_the_end_of_the_import(tmp_path: Path) -> None:

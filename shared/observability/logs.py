@@ -10,6 +10,7 @@ from typing import Any
 from shared.timestamps import format_rfc3339
 
 ROOT = "workspace"
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request that the current task serves; empty outside of a request."""
 
@@ -50,7 +51,7 @@ def parse_log_level(text: str) -> str:
         ValueError: there is no such log level.
     """
     level = text.upper()
-    if level not in logging.getLevelNamesMapping():
+    if level not in _LEVELS:
         raise ValueError(f"must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {text!r}")
     return level
 

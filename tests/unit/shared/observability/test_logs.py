@@ -42,11 +42,12 @@ def test_log_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
     assert host_log.getvalue() == ""
 
 
-def test_names_of_log_levels_ignore_letter_case() -> None:
-    """The name of a log level can have lower-case letters; an unknown name is rejected."""
+@pytest.mark.parametrize("unknown", ["Information", "NOTSET", "warn"])
+def test_names_of_log_levels_ignore_letter_case(unknown: str) -> None:
+    """The name of a log level can have lower-case letters; an unknown name, also one of Python, is rejected."""
     assert logs.parse_log_level("debug") == "DEBUG"
-    with pytest.raises(ValueError, match="must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not 'Information'"):
-        logs.parse_log_level("Information")
+    with pytest.raises(ValueError, match=f"must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not '{unknown}'"):
+        logs.parse_log_level(unknown)
 
 
 def test_an_existing_log_formatter_is_not_replaced(host_log: io.StringIO) -> None:

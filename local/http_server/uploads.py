@@ -38,6 +38,8 @@ _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _ABANDONED_SECONDS: Final = 48 * 3600
 _THREADS: Final = 6
 """Number of worker threads for the files of uploads; the uploads of one principal get half of them."""
+_COMMITTED_PREFIX: Final = "committed."
+"""Start of the file name of a list of joined blocks; the names of blocks are hexadecimal digits."""
 _LIST_START = re.compile(r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>")
 _LIST_ENTRY = re.compile(r"\s*+<(\w++)>([A-Za-z0-9+/=]++)</\1>")
 _LIST_END = re.compile(r"\s*+</BlockList>\s*+")
@@ -169,7 +171,6 @@ class _Upload:
         self._check_upload = check_upload
         self._path = build_blob_path(folder, name)
         self._blocks = build_block_folder(folder, name)
-        self._committed_list = self._blocks / "committed"
         self._join_lock = join_lock
         self._threads = threads
 
@@ -266,22 +267,30 @@ class _Upload:
         for path in self._blocks.glob("*"):
             # Another request may join and delete the blocks at the same time.
             with contextlib.suppress(FileNotFoundError):
-                if path != self._committed_list:
+                if not path.name.startswith(_COMMITTED_PREFIX):
                     yield _Block(path.name, path.stat().st_size)
 
     def _delete_blocks(self) -> None:
-        """Delete the files of all blocks, but not the list of the joined blocks."""
+        """Delete the files of all blocks and the lists of earlier blobs, but not the list of the joined blocks."""
+        committed_list = self._build_list_path(self._path)
         for path in self._blocks.glob("*"):
-            if path != self._committed_list:
+            if path != committed_list:
                 path.unlink(missing_ok=True)
 
     def _read_committed_blocks(self) -> list[_Block]:
         """Return the blocks from which the blob was joined; empty if it was uploaded as a whole, or is missing."""
         try:
-            lines = self._committed_list.read_text().splitlines() if self._path.exists() else []
+            lines = self._build_list_path(self._path).read_text().splitlines()
         except FileNotFoundError:
             return []
         return [_Block(name, int(size)) for name, size in map(str.split, lines)]
+
+    def _build_list_path(self, file: Path) -> Path:
+        """Return the path of the list of the blocks from which a file was joined.
+
+        The inode binds a list to one content of the blob. A draft keeps its inode when it replaces the blob.
+        """
+        return self._blocks / f"{_COMMITTED_PREFIX}{file.stat().st_ino}"
 
     async def _receive_body_into_draft(self, receive: Receive, draft: Path, max_bytes: int) -> None:
         """Write a request body to a temporary file."""
@@ -318,23 +327,24 @@ class _Upload:
             await self._threads.run(draft.unlink, missing_ok=True)
 
     def _replace_blob_and_delete_blocks(self, draft: Path) -> None:
+        # A crash possibly left the list of a deleted file with the same inode.
+        self._build_list_path(draft).unlink(missing_ok=True)
         self._replace_blob_by_draft(draft)
         shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _replace_blob_by_joined_blocks(self, draft: Path, joined: Sequence[_Block]) -> None:
-        self._replace_blob_by_draft(draft)
-        # The list is stored before the blocks are deleted, so that after a crash the request can be repeated.
+        # The list is stored before the blob is replaced, so that after a crash the request can be repeated.
         lines = "".join(f"{block.name} {block.size}\n" for block in joined)
         committed = durable_files.write_temporary_file(draft, lines.encode())
         try:
-            committed.replace(self._committed_list)
+            committed_list = committed.replace(self._build_list_path(draft))
         finally:
             committed.unlink(missing_ok=True)
+        durable_files.fsync_folders_up_to(committed_list, self._folder)
+        self._replace_blob_by_draft(draft)
         self._delete_blocks()
 
     def _replace_blob_by_draft(self, draft: Path) -> None:
-        # An earlier list of blocks does not belong to the new content.
-        self._committed_list.unlink(missing_ok=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(self._path)
         durable_files.fsync_folders_up_to(self._path, self._folder)

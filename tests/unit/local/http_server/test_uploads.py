@@ -335,7 +335,7 @@ async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: 
     await serve("blocklist", b"<BlockList><Latest>MQ==</Latest></BlockList>")
     assert await tasks[0] == (201, b"")
     blocks = build_block_folder(tmp_path / "downloads", "job/upload")
-    assert {path.name for path in blocks.iterdir()} == {"committed", b"2".hex()}
+    assert {path.name.partition(".")[0] for path in blocks.iterdir()} == {"committed", b"2".hex()}
 
 
 async def test_blocks_that_are_uploaded_again_are_joined_again(
@@ -372,6 +372,42 @@ async def test_a_list_can_be_repeated_after_an_interrupted_deletion_of_its_block
     assert (await anonymous_client.put(listed, content=body)).status_code == 201
     assert await blob_store.read("job/upload") == b"12"
     assert not block.exists()
+
+
+@pytest.mark.parametrize("is_blob_replaced", [False, True])
+async def test_a_list_of_joined_blocks_can_be_repeated_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_blob_replaced: bool
+) -> None:
+    """If a crash interrupts a list with blocks that exist only in the blob, the repeated list succeeds."""
+
+    async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
+        async def receive() -> uploads.Message:
+            return {"type": "http.request", "body": body}
+
+        return await handler.serve("PUT", linked, {"comp": part, **query}, receive)
+
+    def crash_at_the_blob(path: Path, target: Path) -> Path:
+        if target != blob:
+            return replace(path, target)
+        if is_blob_replaced:
+            replace(path, target)
+        raise RuntimeError("crash")
+
+    handler = uploads.UploadHandler(tmp_path, accept_upload)
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    blob, replace = tmp_path / "downloads" / "job" / "upload", Path.replace
+    listed = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
+    for block_id in ("MQ==", "Mg=="):
+        await serve("block", b"old", blockid=block_id)
+    await serve("blocklist", listed)
+    await serve("block", b"new", blockid="MQ==")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", crash_at_the_blob)
+        with pytest.raises(RuntimeError, match="crash"):
+            await serve("blocklist", listed)
+    assert await serve("blocklist", listed) == (201, b"")
+    assert blob.read_bytes() == b"newold"
+    assert len(list(build_block_folder(tmp_path / "downloads", "job/upload").iterdir())) == 1
 
 
 async def test_blocks_that_are_deleted_meanwhile_do_not_count(

@@ -62,6 +62,13 @@ class _Block(NamedTuple):
     size: int
 
 
+class _ListedBlock(NamedTuple):
+    """Entry of a block list: the file name of a block, and whether the block may already be joined."""
+
+    name: str
+    may_be_committed: bool
+
+
 class _BlockContent(NamedTuple):
     """Content of a block: the file that contains it, and its position in this file in bytes."""
 
@@ -197,14 +204,14 @@ class _Upload:
 
         Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
         """
-        block_names = await self._threads.run(_parse_block_names, await _receive_block_list(receive))
+        listed = await self._threads.run(_parse_block_list, await _receive_block_list(receive))
         async with self._join_lock:
-            if await self._threads.run(self._is_blob_joined_from, block_names):
+            if await self._threads.run(self._is_blob_joined_from, [block.name for block in listed]):
                 # An interrupted request possibly left some of them.
                 await self._threads.run(self._delete_blocks)
                 return
             async with self._create_draft() as draft:
-                joined = await self._threads.run(self._write_joined_blocks, block_names, draft)
+                joined = await self._threads.run(self._write_joined_blocks, listed, draft)
                 await self._check_upload(self._name)
                 await self._threads.run(self._replace_blob_by_joined_blocks, draft, joined)
 
@@ -214,9 +221,9 @@ class _Upload:
             return False
         return {block.name for block in self._iterate_uncommitted_blocks()}.isdisjoint(block_names)
 
-    def _write_joined_blocks(self, block_names: Sequence[str], draft: Path) -> list[_Block]:
+    def _write_joined_blocks(self, listed: Sequence[_ListedBlock], draft: Path) -> list[_Block]:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
-        parts = list(self._find_latest_blocks(block_names))
+        parts = list(self._find_listed_blocks(listed))
         remaining = sum(part.block.size for part in parts)
         if remaining > MAX_BYTES:
             raise _build_too_large_error(MAX_BYTES)
@@ -231,21 +238,22 @@ class _Upload:
             _flush_file(target)
         return [part.block for part in parts]
 
-    def _find_latest_blocks(self, block_names: Sequence[str]) -> Iterator[_BlockContent]:
+    def _find_listed_blocks(self, listed: Sequence[_ListedBlock]) -> Iterator[_BlockContent]:
         """Iterate over the contents of blocks: the uploaded ones, else those from which the blob was joined before."""
-        latest: dict[str, _BlockContent] = {}
+        committed: dict[str, _BlockContent] = {}
         offset = 0
         for block in self._read_committed_blocks():
-            latest[block.name] = _BlockContent(block, self._path, offset)
+            committed[block.name] = _BlockContent(block, self._path, offset)
             offset += block.size
-        latest |= {
+        uncommitted = {
             block.name: _BlockContent(block, self._blocks / block.name, 0)
             for block in self._iterate_uncommitted_blocks()
         }
-        for name in block_names:
-            if name not in latest:
+        for name, may_be_committed in listed:
+            content = uncommitted.get(name) or (committed.get(name) if may_be_committed else None)
+            if content is None:
                 raise _build_invalid_list_error(f"block {_block_id_from_name(name)} was not uploaded")
-            yield latest[name]
+            yield content
 
     async def format_block_list_as_xml(self) -> bytes:
         """Return the stored blocks as the XML document of Get Block List."""
@@ -432,26 +440,26 @@ async def _receive_block_list(receive: Receive) -> bytes:
     return bytes(parts)
 
 
-def _parse_block_names(block_list_xml: bytes) -> list[str]:
-    """Parse the body of Put Block List; return the file names of the blocks in their order in the blob."""
+def _parse_block_list(block_list_xml: bytes) -> list[_ListedBlock]:
+    """Parse the body of Put Block List; return the blocks in their order in the blob."""
     text = block_list_xml.decode("utf-8-sig", "replace")
     start = _LIST_START.match(text)
     if start is None:
         raise _build_invalid_list_error("must be an XML document <BlockList> with elements <Latest>")
-    names, end = list[str](), start.end()
+    listed, end = list[_ListedBlock](), start.end()
     # One expression for the whole text would hold the interpreter lock, and so stop the event loop, for its whole time.
     while entry := _LIST_ENTRY.match(text, end):
-        if len(names) == MAX_BLOCKS:
+        if len(listed) == MAX_BLOCKS:
             raise _build_invalid_list_error(f"must name 1 to {MAX_BLOCKS} blocks")
         if entry[1] not in {"Latest", "Uncommitted"}:
             raise _build_invalid_list_error("must name blocks by elements <Latest> or <Uncommitted>")
-        names.append(_block_name_from_id(entry[2]))
+        listed.append(_ListedBlock(_block_name_from_id(entry[2]), entry[1] == "Latest"))
         end = entry.end()
     if _LIST_END.fullmatch(text, end) is None:
         raise _build_invalid_list_error("must be an XML document <BlockList> with elements <Latest>")
-    if not names:
+    if not listed:
         raise _build_invalid_list_error(f"must name 1 to {MAX_BLOCKS} blocks")
-    return names
+    return listed
 
 
 def _block_name_from_id(block_id: str) -> str:

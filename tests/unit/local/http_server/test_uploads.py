@@ -440,6 +440,23 @@ async def test_a_block_is_stored_while_a_whole_file_deletes_the_blocks(
     assert (blocks / b"1".hex()).read_bytes() == b"x"
 
 
+async def test_an_uncommitted_block_of_a_list_is_never_a_joined_one(
+    anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str
+) -> None:
+    """A list finds a joined block by ``Latest``, but not by ``Uncommitted``."""
+    listed = f"{url}&comp=blocklist"
+    for block in (b"1", b"2"):
+        content = b"<BlockList><Uncommitted>%b</Uncommitted></BlockList>" % base64.b64encode(block)
+        assert (await anonymous_client.put(build_block_url(url, block), content=block)).status_code == 201
+        if block == b"2":
+            both = content.replace(b"</BlockList>", b"<Uncommitted>MQ==</Uncommitted></BlockList>")
+            reply = await anonymous_client.put(listed, content=both)
+            assert (reply.status_code, reply.json()["code"]) == (400, "INVALID_BLOCK_LIST")
+            content = content.replace(b"</BlockList>", b"<Latest>MQ==</Latest></BlockList>")
+        assert (await anonymous_client.put(listed, content=content)).status_code == 201
+    assert await blob_store.read("job/upload") == b"21"
+
+
 async def test_a_whole_file_replaces_the_list_of_joined_blocks(anonymous_client: httpx.AsyncClient, url: str) -> None:
     """After a joined file is replaced by a whole file, its blocks cannot be joined or listed any more."""
     listed = f"{url}&comp=blocklist"

@@ -103,6 +103,9 @@ def _read_count(section: Mapping[str, Any], name: str, default: int) -> int:
     value = section.get(name)
     if value is None:
         return default
+    # The Functions host also accepts a number as a text.
+    if isinstance(value, str) and value.isdecimal() and value.isascii():
+        value = int(value)
     if not isinstance(value, int) or value < 1 or value is True:
         raise StartError(f"host.json: {name} must be a whole number of at least 1")
     return value

@@ -84,6 +84,12 @@ def test_null_in_a_host_json_is_a_missing_setting(tmp_path: Path, text: str) -> 
     assert read_host_json(tmp_path) == HostJson("api", 100)
 
 
+def test_a_number_in_a_host_json_can_be_a_text(tmp_path: Path) -> None:
+    """A text of digits in host.json is accepted as a number."""
+    (tmp_path / "host.json").write_text('{"extensions": {"eventHubs": {"maxEventBatchSize": "20"}}}')
+    assert read_host_json(tmp_path).max_event_batch_size == 20
+
+
 @pytest.mark.parametrize(
     ("extensions", "name"),
     [
@@ -92,6 +98,8 @@ def test_null_in_a_host_json_is_a_missing_setting(tmp_path: Path, text: str) -> 
         ({"http": {"routePrefix": 1}}, "routePrefix"),
         ({"eventHubs": {"maxEventBatchSize": 0}}, "maxEventBatchSize"),
         ({"eventHubs": {"maxEventBatchSize": "x"}}, "maxEventBatchSize"),
+        ({"eventHubs": {"maxEventBatchSize": "0"}}, "maxEventBatchSize"),
+        ({"eventHubs": {"maxEventBatchSize": "²"}}, "maxEventBatchSize"),
         ({"eventHubs": {"maxEventBatchSize": True}}, "maxEventBatchSize"),
         ({"durableTask": {"hubName": {}}}, "hubName"),
         ({"durableTask": {"maxConcurrentActivityFunctions": 1.5}}, "maxConcurrentActivityFunctions"),

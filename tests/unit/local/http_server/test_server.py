@@ -155,14 +155,16 @@ async def test_a_disconnect_is_reported_for_each_pipelined_request() -> None:
     listener = open_listening_socket("127.0.0.1", 0)
     server = Server(wait_for_disconnect, 1)
     serving = asyncio.create_task(server.serve([listener]))
-    _, writer = await asyncio.open_connection(*listener.getsockname())
-    writer.write(WHOLE * 3)
-    async with asyncio.timeout(DEADLINE):
-        await is_running.wait()
-        writer.close()
-        await is_gone.wait()
-    server.should_exit = True
-    await serving
+    try:
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(WHOLE * 3)
+        async with asyncio.timeout(DEADLINE):
+            await is_running.wait()
+            writer.close()
+            await is_gone.wait()
+    finally:
+        server.should_exit = True
+        await serving
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])

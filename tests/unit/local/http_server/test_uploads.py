@@ -192,11 +192,17 @@ async def test_a_cancelled_request_leaves_no_joined_file(tmp_path: Path, monkeyp
         handler = uploads.UploadHandler(tmp_path, accept_upload, runtime=Runtime(open_pool=lambda *_: threads))
         serving = handler.serve("PUT", linked, {"comp": "blocklist"}, send_block_list)
         task = asyncio.create_task(serving)
-        await asyncio.to_thread(is_joining.wait)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        is_cancelled.set()
+        joining = asyncio.create_task(asyncio.to_thread(is_joining.wait))
+        try:
+            # If the request fails before it joins blocks, the test must fail, not wait.
+            await asyncio.wait({joining, task}, return_when=asyncio.FIRST_COMPLETED)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        finally:
+            is_joining.set()
+            is_cancelled.set()
+            await joining
     assert [path.name for path in (tmp_path / "downloads").rglob("*") if not path.is_dir()] == [block.name]
 
 

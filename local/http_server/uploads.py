@@ -157,7 +157,8 @@ class _Upload:
         folder: folder of the container that will contain the blob.
         name: name of the blob.
         check_upload: checks that the blob can still be uploaded.
-        join_lock: lock of this blob, so that requests that replace it or join its blocks wait for each other.
+        join_lock: lock of this blob, so that requests that replace it, store a block or join its blocks wait for each
+            other.
         threads: worker threads for the files.
 
     Raises:
@@ -194,7 +195,7 @@ class _Upload:
         others = await self._threads.run(self._sum_bytes_of_other_blocks, block_name)
         async with self._create_draft() as draft:
             await self._receive_body_into_draft(receive, draft, MAX_BYTES - others)
-            # A request that joins blocks then deletes all of them, also those that it does not know.
+            # After a join, all blocks are deleted, also those that arrived during it.
             async with self._join_lock:
                 await self._check_upload(self._name)
                 await self._threads.run(self._move_draft_to_block, draft, block_name)
@@ -207,7 +208,7 @@ class _Upload:
         listed = await self._threads.run(_parse_block_list, await _receive_block_list(receive))
         async with self._join_lock:
             if await self._threads.run(self._is_blob_joined_from, [block.name for block in listed]):
-                # An interrupted request possibly left some of them.
+                # As on Azure, a list deletes the blocks that it does not name.
                 await self._threads.run(self._delete_blocks)
                 return
             async with self._create_draft() as draft:
@@ -362,7 +363,7 @@ class _Upload:
         try:
             self._create_block_folder_and_move_draft(draft, block_name)
         except FileNotFoundError:
-            # The upload of a whole file deleted the folder at the same time.
+            # A request for another blob deleted the folder at the same time, because its blocks were abandoned.
             self._create_block_folder_and_move_draft(draft, block_name)
 
     def _create_block_folder_and_move_draft(self, draft: Path, block_name: str) -> None:

@@ -429,10 +429,10 @@ async def test_blocks_that_are_deleted_meanwhile_do_not_count(
     assert (reply.status_code, reply.text.count("<Block>")) == (200, 2)
 
 
-async def test_a_block_is_stored_while_a_whole_file_deletes_the_blocks(
+async def test_a_block_is_stored_while_its_folder_is_deleted_as_abandoned(
     anonymous_client: httpx.AsyncClient, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A block is stored, even if the upload of a whole file deletes the folder of the blocks at this moment."""
+    """A block is stored, even if a request for another blob deletes its folder as abandoned at this moment."""
     blocks = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload")
     replace, deletions = Path.replace, iter([blocks])
 

@@ -151,6 +151,7 @@ class HttpConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unfinished: deque[RequestResponseCycle] = deque()
         self._is_rejected = False
+        self._is_stopping = False
         self._linger_end = 0.0
         self._upgraded = False
         self._is_upgrade_ignored = False
@@ -183,6 +184,11 @@ class HttpConnection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close the connection, after the reply if a request is running (callback of uvicorn when the server stops)."""
+        self._is_stopping = True
+        super().shutdown()
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; reject a request whose head is invalid or too large."""
@@ -528,14 +534,16 @@ class HttpConnection(HttpToolsProtocol):
         self._start_to_linger(_LINGER_SECONDS)
 
     def _close_after_reply(self) -> None:
-        """Close the connection after a reply of the application; wait until the client has sent the rest of the body.
+        """Close the connection after a reply of the application.
 
-        Many clients read the reply only then, and a reset of the connection would destroy it.
+        If the body is incomplete, wait while the client sends the rest of it, but at most 30 seconds, or a second while
+        the server stops. Many clients read the reply only then, and a reset of the connection would destroy it.
         """
         if self.pipeline or not self.cycle.more_body:
             self.transport.close()
         elif self._is_reading():
-            self._start_to_linger(self._limits.seconds)
+            # A stop must not wait for clients that already have their reply.
+            self._start_to_linger(_LINGER_SECONDS if self._is_stopping else self._limits.seconds)
             self.flow.resume_reading()
 
     def _start_to_linger(self, seconds: float) -> None:

@@ -499,6 +499,36 @@ async def test_a_client_that_sends_a_large_body_gets_an_early_reply(app: App, ad
     assert answer.endswith(b"\r\n\r\n0")
 
 
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
+async def test_a_stop_does_not_wait_for_the_rest_of_a_body(
+    app: App, server: Server, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the application replies without the body while the server stops, the rest of the body does not delay it."""
+    lingers: list[float] = []
+    start_to_linger = HttpConnection._start_to_linger
+
+    def record_linger(connection: HttpConnection, seconds: float) -> None:
+        lingers.append(seconds)
+        start_to_linger(connection, seconds)
+
+    monkeypatch.setattr(HttpConnection, "_start_to_linger", record_linger)
+    app.is_body_read = False
+    for is_stopping in (False, True):
+        app.free.clear()
+        app.called.clear()
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(HALF_BODY)
+        async with asyncio.timeout(DEADLINE):
+            await app.called.wait()
+            if is_stopping:
+                for connection in list(server.server_state.connections):
+                    connection.shutdown()
+            app.free.set()
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+    assert lingers == [DEADLINE, 1.0]
+
+
 async def test_trailers_do_not_become_headers(app: App, address: Address) -> None:
     """Trailers of a chunked body do not become headers of this or the next request."""
     chunked = (

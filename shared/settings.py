@@ -227,7 +227,7 @@ class Settings(BaseModel):
         le=525_600,
         alias="COMPACTION_QUIET_MINUTES",
         description="Minutes without a new blob in an hour of the archive before its blobs are merged, and minutes "
-        "for which the merged blobs are then retained.",
+        "for which the merged blobs are then retained; more than 0 and at most 525,600 (a year).",
     )
     download_expiry_schedule: str = Field(
         "0 */5 * * * *",

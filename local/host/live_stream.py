@@ -346,7 +346,8 @@ def _handshake_to_plain_request(scope: Message, receive: Receive, send: Send) ->
     request = {**scope, "type": "http", "method": "GET", "scheme": "http"}
 
     async def receive_body() -> Message:
-        await receive()
+        if (await receive())["type"] == "websocket.disconnect":
+            return {"type": "http.disconnect"}
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send_reply(message: Message) -> None:

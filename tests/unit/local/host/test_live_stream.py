@@ -9,8 +9,15 @@ import pytest
 from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.payloads import DataType, Payload
 from local.host.hub_access import HubAccess
-from local.host.live_stream import HubProgress, ReplayPrelude, _ClientStream, load_or_create_access_key
+from local.host.live_stream import (
+    HubProgress,
+    ReplayPrelude,
+    _ClientStream,
+    _handshake_to_plain_request,
+    load_or_create_access_key,
+)
 from local.host.shutdown import ShutdownSignal
+from local.http_server.application import Message
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.fair_use.acting_member import acting_member
 from shared.live_stream.replay import (
@@ -41,6 +48,22 @@ def test_an_incomplete_access_key_is_rejected(tmp_path: Path, content: str) -> N
     path.write_text(content)
     with pytest.raises(OSError, match="must have 64 characters"):
         load_or_create_access_key(path)
+
+
+async def test_a_client_that_disconnects_from_a_plain_route_is_reported() -> None:
+    """If the client of a handshake to a route without WebSocket disconnects, the app is notified of it."""
+    messages: list[Message] = [{"type": "websocket.connect"}, {"type": "websocket.disconnect", "code": 1006}]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    async def send(_: Message) -> None:
+        raise AssertionError("nothing is sent")
+
+    request, receive_body, _ = _handshake_to_plain_request({"type": "websocket"}, receive, send)
+    assert (request["type"], request["method"]) == ("http", "GET")
+    assert (await receive_body())["type"] == "http.request"
+    assert await receive_body() == {"type": "http.disconnect"}
 
 
 async def test_a_replay_does_not_wait_for_an_engine_that_does_not_read_the_hub(

@@ -56,10 +56,11 @@ type UploadReply = tuple[int, bytes]
 
 
 class _Block(NamedTuple):
-    """Block of an upload: its file name, and its size in bytes."""
+    """Block of an upload: its file name, its size in bytes, and the inode and modification time of its file."""
 
     name: str
     size: int
+    version: str
 
 
 class _ListedBlock(NamedTuple):
@@ -218,9 +219,12 @@ class _Upload:
 
     def _is_blob_joined_from(self, block_names: Sequence[str]) -> bool:
         """Return whether the blob was joined from these blocks, and none of them was uploaded again since then."""
-        if [block.name for block in self._read_committed_blocks()] != list(block_names):
+        committed = self._read_committed_blocks()
+        if [block.name for block in committed] != list(block_names):
             return False
-        return {block.name for block in self._iterate_uncommitted_blocks()}.isdisjoint(block_names)
+        # A crash possibly interrupted the deletion of joined blocks; their versions are in the list.
+        versions = {block.name: block.version for block in committed}
+        return all(versions.get(name, version) == version for name, _, version in self._iterate_uncommitted_blocks())
 
     def _write_joined_blocks(self, listed: Sequence[_ListedBlock], draft: Path) -> list[_Block]:
         """Write the joined blocks to a temporary file; return the blocks with their sizes."""
@@ -277,7 +281,8 @@ class _Upload:
             # Another request may join and delete the blocks at the same time.
             with contextlib.suppress(FileNotFoundError):
                 if not path.name.startswith(_COMMITTED_PREFIX):
-                    yield _Block(path.name, path.stat().st_size)
+                    stat = path.stat()
+                    yield _Block(path.name, stat.st_size, f"{stat.st_ino}-{stat.st_mtime_ns}")
 
     def _delete_blocks(self) -> None:
         """Delete the files of all blocks and the lists of earlier blobs, but not the list of the joined blocks."""
@@ -292,7 +297,7 @@ class _Upload:
             lines = self._build_list_path(self._path).read_text().splitlines()
         except FileNotFoundError:
             return []
-        return [_Block(name, int(size)) for name, size in map(str.split, lines)]
+        return [_Block(name, int(size), version) for name, size, version in map(str.split, lines)]
 
     def _build_list_path(self, file: Path) -> Path:
         """Return the path of the list of the blocks from which a file was joined.
@@ -343,7 +348,7 @@ class _Upload:
 
     def _replace_blob_by_joined_blocks(self, draft: Path, joined: Sequence[_Block]) -> None:
         # The list is stored before the blob is replaced, so that after a crash the request can be repeated.
-        lines = "".join(f"{block.name} {block.size}\n" for block in joined)
+        lines = "".join(f"{block.name} {block.size} {block.version}\n" for block in joined)
         committed = durable_files.write_temporary_file(draft, lines.encode())
         try:
             committed_list = committed.replace(self._build_list_path(draft))

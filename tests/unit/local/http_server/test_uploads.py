@@ -71,6 +71,16 @@ class ObservedLock(asyncio.Lock):
         waiting.cancel()
 
 
+async def serve_part(handler: uploads.UploadHandler, part: str, body: bytes, **query: str) -> uploads.UploadReply:
+    """Process a request that uploads a block, or a list of blocks, of the blob ``job/upload``."""
+
+    async def receive() -> uploads.Message:
+        return {"type": "http.request", "body": body}
+
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    return await handler.serve("PUT", linked, {"comp": part, **query}, receive)
+
+
 def build_block_url(url: str, name: bytes) -> str:
     """Return the URL for the upload of a block."""
     return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
@@ -323,22 +333,15 @@ async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: 
 
     async def send_new_block_while_joining(_: str) -> str:
         if is_old_block_stored and lock.locked() and not tasks:
-            tasks.append(asyncio.create_task(serve("block", b"new", blockid="Mg==")))
+            tasks.append(asyncio.create_task(serve_part(handler, "block", b"new", blockid="Mg==")))
             await lock.wait_for_request(tasks[0])
         return "ann"
 
-    async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
-        async def receive() -> uploads.Message:
-            return {"type": "http.request", "body": body}
-
-        return await handler.serve("PUT", linked, {"comp": part, **query}, receive)
-
     handler = uploads.UploadHandler(tmp_path, send_new_block_while_joining)
-    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     lock = handler._join_locks["downloads", "job/upload"] = ObservedLock()
-    await serve("block", b"old", blockid="MQ==")
+    await serve_part(handler, "block", b"old", blockid="MQ==")
     is_old_block_stored = True
-    await serve("blocklist", b"<BlockList><Latest>MQ==</Latest></BlockList>")
+    await serve_part(handler, "blocklist", b"<BlockList><Latest>MQ==</Latest></BlockList>")
     assert await tasks[0] == (201, b"")
     blocks = build_block_folder(tmp_path / "downloads", "job/upload")
     assert {path.name.partition(".")[0] for path in blocks.iterdir()} == {"committed", b"2".hex()}
@@ -366,18 +369,30 @@ async def test_blocks_that_are_uploaded_again_are_joined_again(
 
 @pytest.mark.parametrize("left", [b"1", b"2"])
 async def test_a_list_can_be_repeated_after_an_interrupted_deletion_of_its_blocks(
-    anonymous_client: httpx.AsyncClient, blob_store: FolderBlobStore, url: str, tmp_path: Path, left: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bytes
 ) -> None:
-    """If a crash interrupted the deletion of joined blocks, the repeated list succeeds and deletes the others."""
-    for name in (b"1", b"2"):
-        assert (await anonymous_client.put(build_block_url(url, name), content=name)).status_code == 201
-    listed, body = f"{url}&comp=blocklist", b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
-    assert (await anonymous_client.put(listed, content=body)).status_code == 201
-    block = build_block_folder(tmp_path / "blobs" / "downloads", "job/upload") / left.hex()
-    block.write_bytes(left)
-    assert (await anonymous_client.put(listed, content=body)).status_code == 201
-    assert await blob_store.read("job/upload") == b"12"
-    assert not block.exists()
+    """If a crash interrupted the deletion of joined blocks, the repeated list deletes the others and copies nothing."""
+
+    def crash_at_a_block(path: Path, *, missing_ok: bool = False) -> None:
+        if path.name == left.hex():
+            raise RuntimeError("crash")
+        unlink(path, missing_ok=missing_ok)
+
+    def reject_copies(*_: object) -> None:
+        raise AssertionError("the blocks are joined already")
+
+    handler = uploads.UploadHandler(tmp_path, accept_upload)
+    listed, unlink = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>", Path.unlink
+    await serve_part(handler, "block", b"1", blockid="MQ==")
+    await serve_part(handler, "block", b"2", blockid="Mg==")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", crash_at_a_block)
+        with pytest.raises(RuntimeError, match="crash"):
+            await serve_part(handler, "blocklist", listed)
+    monkeypatch.setattr(uploads, "_copy_bytes", reject_copies)
+    assert await serve_part(handler, "blocklist", listed) == (201, b"")
+    assert (tmp_path / "downloads" / "job" / "upload").read_bytes() == b"12"
+    assert len(list(build_block_folder(tmp_path / "downloads", "job/upload").iterdir())) == 1
 
 
 @pytest.mark.parametrize("is_blob_replaced", [False, True])
@@ -385,12 +400,6 @@ async def test_a_list_of_joined_blocks_can_be_repeated_after_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_blob_replaced: bool
 ) -> None:
     """If a crash interrupts a list with blocks that exist only in the blob, the repeated list succeeds."""
-
-    async def serve(part: str, body: bytes, **query: str) -> uploads.UploadReply:
-        async def receive() -> uploads.Message:
-            return {"type": "http.request", "body": body}
-
-        return await handler.serve("PUT", linked, {"comp": part, **query}, receive)
 
     def crash_at_the_blob(path: Path, target: Path) -> Path:
         if target != blob:
@@ -400,18 +409,17 @@ async def test_a_list_of_joined_blocks_can_be_repeated_after_a_crash(
         raise RuntimeError("crash")
 
     handler = uploads.UploadHandler(tmp_path, accept_upload)
-    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     blob, replace = tmp_path / "downloads" / "job" / "upload", Path.replace
     listed = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
     for block_id in ("MQ==", "Mg=="):
-        await serve("block", b"old", blockid=block_id)
-    await serve("blocklist", listed)
-    await serve("block", b"new", blockid="MQ==")
+        await serve_part(handler, "block", b"old", blockid=block_id)
+    await serve_part(handler, "blocklist", listed)
+    await serve_part(handler, "block", b"new", blockid="MQ==")
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", crash_at_the_blob)
         with pytest.raises(RuntimeError, match="crash"):
-            await serve("blocklist", listed)
-    assert await serve("blocklist", listed) == (201, b"")
+            await serve_part(handler, "blocklist", listed)
+    assert await serve_part(handler, "blocklist", listed) == (201, b"")
     assert blob.read_bytes() == b"newold"
     assert len(list(build_block_folder(tmp_path / "downloads", "job/upload").iterdir())) == 1
 

@@ -69,7 +69,7 @@ def _describe_limit(default: int, maximum: int) -> str:
 
 
 class WindowQuery(BaseModel):
-    """Query parameters that select records by scope and date; a reply header lists ignored parameters."""
+    """Query parameters that select records of a scope by date; invalid values are ignored and named in a header."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 

@@ -75,7 +75,7 @@ class RuleEvaluation:
         executed.
 
         Raises:
-            EvaluationError: the query is missing, a draft, or fails; the statistics cannot be read.
+            EvaluationError: the query is missing, a draft, or fails; the times of the last messages cannot be read.
         """
         try:
             if rule.kind is RuleKind.ABSENCE:

@@ -81,7 +81,7 @@ class DocumentService:
 
         Raises:
             DocumentError: a new or changed alert rule names an unknown query, or has parameters or a time range that
-                its query does not accept; what only a query engine can find is not checked.
+                its query does not accept. Errors that only an execution of the query shows are not checked.
             WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; the errors of
                 :func:`shared.catalog.change_rules.check_changes`; TOO_LARGE ``RECORD_TOO_LARGE`` if an item is too
                 large for its audit event; UNAVAILABLE or THROTTLED from the account of a container that the document

@@ -22,8 +22,8 @@ _LOG = get_logger("provenance")
 class ChainTrees:
     """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
-    If someone changes stored hashes, cached roots still match the signed checkpoint, but roots computed later do not.
-    Verification of a valid chain repairs such roots by :meth:`try_repair_roots`.
+    If someone changes stored hashes, roots that are computed from them are wrong and can be cached. When the stored
+    hashes are correct again, the verification of the chain replaces the wrong roots, see :meth:`try_repair_roots`.
 
     Args:
         store: store of the chains.

@@ -147,7 +147,7 @@ class _ReadDecisions(NamedTuple):
 async def _read_records_and_select_decisions(
     store: ChainStore, chain: ChainKey, amendment_ids: frozenset[str], after_sequence: int, runtime: Runtime
 ) -> _ReadDecisions:
-    """Read up to :data:`READ_AT_MOST` records after the record ``after_sequence``, and select decisions."""
+    """Read up to :data:`READ_AT_MOST` records after ``after_sequence``; return the decisions about the amendments."""
     found: list[ChainRecord] = []
     after = after_sequence
     while after < after_sequence + READ_AT_MOST:

@@ -157,7 +157,8 @@ def _map_extracted_names_to_pointers(fields: Fields) -> dict[str, str]:
     leaves the other metadata in the message, where the service finds it, with two exceptions:
 
     - A ``timestamp`` whose format is not RFC 3339 is extracted, because it is converted.
-    - A property is extracted if the pointer of another value selects it, because that property is removed.
+    - If one property is the source of two values, the gateway extracts both. It removes extracted properties from the
+      message, so the service would not find the second value there.
     """
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     selected = {pointer for pointer in pointers.values() if pointer is not None}

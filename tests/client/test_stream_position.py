@@ -102,6 +102,16 @@ def test_a_start_time_in_the_future_causes_no_gap() -> None:
         assert position.find_start_time() == expected.isoformat()
 
 
+def test_a_start_time_in_the_second_of_the_connection_is_not_in_the_future() -> None:
+    """A stream whose start time is now never continues before it, although the service's time has whole seconds."""
+    opened_at = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=10)
+    since = opened_at + timedelta(milliseconds=900)
+    position = StreamPosition(since.isoformat())
+    position.record_connection_opened(opened_at)
+    position.record_if_new(build_message(1, since + timedelta(seconds=5)))
+    assert position.find_start_time() == since.isoformat()
+
+
 def test_a_stream_continues_not_before_its_start() -> None:
     """If the newest message is less than a minute newer than the start of the stream, it continues at its start."""
     now = datetime.now(UTC)

@@ -14,6 +14,8 @@ _MAX_LAG = timedelta(hours=24)
 _MAX_REPLAY_PAUSE = timedelta(seconds=240)
 """After this time without progress a replay has ended; the service limits a replay to 200 seconds where live messages
 arrive between replayed ones."""
+_CLOCK_STEP = timedelta(seconds=1)
+"""Precision of the service's time, because an HTTP date has whole seconds."""
 
 
 class StreamPosition:
@@ -68,11 +70,12 @@ class StreamPosition:
         message arrives.
 
         Args:
-            opened_at: current time by the clock of the service, because that of this computer can be ahead.
+            opened_at: current time by the clock of the service, because that of this computer can be ahead. It can be
+                rounded down to whole seconds.
         """
         # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
         start = None if self._start is None else datetime.fromisoformat(self._start.upper())
-        if start is None or (self._earliest is None and start > opened_at):
+        if start is None or (self._earliest is None and start >= opened_at + _CLOCK_STEP):
             self._start = opened_at.isoformat()
             self._earliest = opened_at - _OVERLAP
         else:

@@ -65,7 +65,8 @@ def stream_messages(
         transport: sends the requests.
         connection: short name of the only data connection to read; None for all connections.
         surface: short name of the only surface (group of connections) to read; None for all surfaces.
-        since: start time; stored messages since this time are yielded first. None for new messages only.
+        since: start time; stored messages since this time are yielded first. None for new messages only. A time in the
+            future counts as None.
         on_failure: called with the reason each time the service closes the stream because it failed, for instance
             because too many replays run. The pause until the next attempt grows until a new message arrives.
 

@@ -205,7 +205,7 @@ def test_a_dash_as_output_is_standard_output(monkeypatch: pytest.MonkeyPatch, tm
 
 @pytest.mark.usefixtures("_fake_exports")
 def test_an_output_file_is_replaced_only_when_it_is_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """If the disk is full, commands that export leave an earlier file unchanged, and no other file."""
+    """If the disk is full, exporting commands leave an earlier file unchanged and no other file, and name the file."""
     path = tmp_path / "export"
     path.write_text("earlier")
     path.chmod(0o640)
@@ -214,7 +214,8 @@ def test_an_output_file_is_replaced_only_when_it_is_complete(monkeypatch: pytest
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", Mock(side_effect=full_disk))
             shown = CliRunner().invoke(main, [*command, "-o", str(path)])
-        assert shown.exception is full_disk
+        assert isinstance(shown.exception, OSError)
+        assert (shown.exception.errno, shown.exception.filename) == (errno.ENOSPC, str(path))
         assert (path.read_text(), list(tmp_path.iterdir())) == ("earlier", [path])
     link = tmp_path / "link"
     link.symlink_to(path)
@@ -232,14 +233,16 @@ def test_an_output_file_can_be_a_pipe(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_an_open_file_is_written_directly(tmp_path: Path) -> None:
-    """If `/dev/stdout` is redirected to a file, this file is written and not replaced by another one."""
+def test_an_open_file_is_appended_to(tmp_path: Path) -> None:
+    """If `/dev/stdout` is redirected to a file, output follows its content, and the file is not replaced."""
     path, link = tmp_path / "export", tmp_path / "link"
-    with path.open("wb") as file:
+    path.write_bytes(b"earlier")
+    with path.open("ab") as file:
         link.symlink_to(f"/dev/fd/{file.fileno()}")
-        for output, content in ((Path(f"/dev/fd/{file.fileno()}"), b"first"), (link, b"second")):
+        written = ((Path(f"/dev/fd/{file.fileno()}"), b"first", b"earlierfirst"), (link, b"2", b"earlierfirst2"))
+        for output, content, expected in written:
             write_output_file(output, content)
-            assert (path.read_bytes(), path.stat().st_ino) == (content, os.fstat(file.fileno()).st_ino)
+            assert (path.read_bytes(), path.stat().st_ino) == (expected, os.fstat(file.fileno()).st_ino)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EBUSY])

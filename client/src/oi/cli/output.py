@@ -56,13 +56,27 @@ def add_output_option(command: Command) -> Command:
 def write_output_file(path: Path, content: bytes) -> None:
     """Write the file of the option ``--output``; a file that exists is replaced only when the new one is complete.
 
-    A pipe, a device, or an open file such as ``/dev/stdout`` is written directly. So is a file that cannot be replaced,
-    for instance because its folder is write-protected.
+    A pipe or a device is written directly. So is a file that cannot be replaced, for instance because its folder is
+    write-protected. An open file such as ``/dev/stdout`` is appended to.
 
     Raises:
-        OSError: the file cannot be written. An earlier file is unchanged, unless it was written directly.
+        OSError: the file cannot be written; the error names ``path``. An earlier file is unchanged, unless it was
+            written directly.
     """
-    if (path.exists() and not path.is_file()) or _is_open_file_of_process(path):
+    try:
+        _write_or_replace_file(path, content)
+    except OSError as error:
+        # Errors of an open file and of its draft do not name the file.
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _write_or_replace_file(path: Path, content: bytes) -> None:
+    if _is_open_file_of_process(path):
+        # Standard output can lead to a file with earlier content.
+        with path.open("ab") as file:
+            file.write(content)
+        return
+    if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
     target = path.resolve()  # a symbolic link is not replaced by a file

@@ -128,7 +128,7 @@ def test_parameters_that_are_too_long_for_a_url_are_an_invalid_request(recorded_
     """Parameters that are too long for a URL raise an error of the client, which does not repeat the request."""
     with (
         open_transport(FakeService(), token="jwt") as transport,
-        pytest.raises(InvalidRequestError, match=r"URL component 'query' too long\. Use shorter") as raised,
+        pytest.raises(InvalidRequestError, match=r"URL component 'query' too long\. Shorten names") as raised,
     ):
         transport.request("GET", "/a", params={"p": "x" * 70_000})
     assert raised.value.is_outcome_unknown is False

@@ -43,7 +43,8 @@ class _MessageWithPosition(NamedTuple):
 def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     """Send telemetry of a connection: one JSON message, a JSON array, or one JSON message per line.
 
-    Lines are sent while the input is read. An array is sent when the input has ended.
+    Lines are sent in groups of 5,000 while the input is read; the rest is sent when it ends. An array is sent when the
+    input has ended.
 
     \b
     Example:

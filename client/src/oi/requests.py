@@ -46,7 +46,7 @@ def quote_path_segment(name: str) -> str:
             request would have another effect, for instance read a list instead of one of its items.
     """
     if name in {"", ".", ".."}:
-        raise NotFoundError(404, "", "The name or id must not be empty, `.` or `..`.")
+        raise NotFoundError(404, "", f"The name or id {name!r} must not be empty, `.` or `..`.")
     return quote(name, safe="")
 
 

@@ -238,7 +238,11 @@ def _build_execution_path(lookup: str) -> str:
     Raises:
         NotFoundError: a segment of the path is empty, ``.`` or ``..``.
     """
-    return "/".join((_ROUTE, *map(quote_path_segment, lookup.split("/"))))
+    try:
+        return "/".join((_ROUTE, *map(quote_path_segment, lookup.split("/"))))
+    except NotFoundError:
+        detail = f"No part of the lookup {lookup!r} may be empty, `.` or `..`."
+        raise NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail) from None
 
 
 def build_execution_parameters(

@@ -1,7 +1,9 @@
 """Tests of the execution of queries with the client library and the command `oi`, with a fake service."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -50,11 +52,15 @@ def workspace(requested_paths: list[str]) -> Iterator[Workspace]:
 def test_a_lookup_that_would_change_the_url_path_is_not_found(
     workspace: Workspace, requested_paths: list[str], lookup: str
 ) -> None:
-    """A lookup (id in URLs) that would lead to another URL path is reported as not found, and no request is sent."""
-    with pytest.raises(NotFoundError, match="must not be empty"):
-        workspace.queries.run(lookup)
-    with pytest.raises(NotFoundError, match="must not be empty"):
-        workspace.queries.run_raw(lookup, "text/csv")
+    """A lookup (id in URLs) that would lead to another URL path is an unknown query, and no request is sent."""
+    runs: tuple[Callable[[str], object], ...] = (
+        workspace.queries.run,
+        partial(workspace.queries.run_raw, media_type="text/csv"),
+    )
+    for run in runs:
+        with pytest.raises(NotFoundError, match=f"lookup '{re.escape(lookup)}' may be empty") as raised:
+            run(lookup)
+        assert raised.value.code == "WARM_QUERY_NOT_FOUND"
     assert requested_paths == []
 
 

@@ -39,14 +39,3 @@ def test_a_name_that_http_removes_from_paths_is_not_found(call: Callable[[Worksp
         with pytest.raises(NotFoundError, match=rf"'{re.escape(name)}' must not be empty, `\.` or `\.\.`"):
             call(workspace, name)
     send.assert_not_called()
-
-
-@pytest.mark.parametrize("lookup", ["..", "a//b"])
-def test_a_query_path_with_a_removed_part_is_an_unknown_query(lookup: str) -> None:
-    """A query whose path HTTP would change is not found, with the code of an unknown query."""
-    with Workspace("https://plant.example", token="jwt") as workspace:
-        send = workspace._transport.client.request = Mock()  # type: ignore[method-assign]
-        with pytest.raises(NotFoundError, match=rf"lookup '{re.escape(lookup)}' may be empty") as raised:
-            workspace.queries.run(lookup)
-    assert raised.value.code == "WARM_QUERY_NOT_FOUND"
-    send.assert_not_called()

@@ -34,6 +34,7 @@ from shared.mcp_server.capabilities import (
     ToolResult,
     build_result_too_large_error,
 )
+from shared.openapi.generated_operations import must_send_parameter
 from shared.openapi.schemas import build_schema_with_definitions
 from shared.validation.names import find_nearest_names, format_nearest_names_suggestion
 from shared.warm_queries.ports import EngineQuery
@@ -147,7 +148,7 @@ def _build_approved_query_tool(tool_name: str, query: WarmQuery) -> Tool:
             **{argument: build_argument_schema(parameter) for argument, parameter in parameters.items()},
             **QUERY_ARGUMENTS,
         },
-        "required": [argument for argument, parameter in parameters.items() if parameter.is_required],
+        "required": [argument for argument, parameter in parameters.items() if must_send_parameter(parameter)],
         "additionalProperties": False,
     }
     return Tool(

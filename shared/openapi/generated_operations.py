@@ -110,6 +110,11 @@ def build_query_parameter_schema(parameter: QueryParameter) -> Schema:
     return schema
 
 
+def must_send_parameter(parameter: QueryParameter) -> bool:
+    """Return whether a caller must send a declared parameter: it has no default, or an invalid one."""
+    return parameter.is_required or not _is_default_valid(parameter)
+
+
 def _is_default_valid(parameter: QueryParameter) -> bool:
     """Return whether the default has the parameter's type; an earlier version can have stored another one."""
     try:
@@ -145,7 +150,7 @@ def _build_parameter_object(parameter: QueryParameter) -> Schema:
     return {
         "name": f"{PARAMETER_PREFIX}{parameter.name}",
         "in": "query",
-        "required": parameter.is_required,
+        "required": must_send_parameter(parameter),
         "description": f"Kusto type `{parameter.type}`.",
         "schema": add_length_limits(build_query_parameter_schema(parameter), LONGEST_PARAMETER),
     }

@@ -1,5 +1,6 @@
 """Tests of the MCP tools that run warm queries."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -28,3 +29,13 @@ def test_the_older_of_two_queries_gets_the_tool_name(older: str, newer: str) -> 
     titles = {name: build().title for name, build in build_query_tools(EXECUTE, catalog).items()}
     assert titles["warm_query_pump_rig"] == f"Query {older}"
     assert f"Query {newer}" in titles.values()
+
+
+def test_an_argument_with_an_invalid_default_is_required() -> None:
+    """A stored default that has not the parameter's type cannot be used, so the tool requires the argument."""
+    query = build_query("q", 1)
+    defaults = {"invalid": "5.5", "null": None, "valid": 5}
+    parameters = [{"name": name, "type": "long", "default": default} for name, default in defaults.items()]
+    changed = WarmQuery.model_validate({**query.value.model_dump(by_alias=True), "parameters": parameters})
+    tools = build_query_tools(EXECUTE, Catalog(queries={"q": replace(query, value=changed)}))
+    assert tools["warm_query_q"]().input_schema["required"] == ["invalid"]

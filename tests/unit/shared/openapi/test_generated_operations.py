@@ -8,9 +8,10 @@ from jsonschema import Draft202012Validator
 
 from functions import GROUPS
 from functions.telemetry import GROUP
-from shared.catalog.models import ParameterType, QueryParameter
+from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
 from shared.openapi.generated_operations import (
     build_event_webhooks,
+    build_query_operation,
     build_query_parameter_schema,
     build_telemetry_operation,
     build_telemetry_url_path,
@@ -64,6 +65,15 @@ def test_the_default_of_a_parameter_has_the_type_of_its_schema(
     assert schema.get("default") == published
     assert published is None or Draft202012Validator(schema).is_valid(published)
     assert type(schema.get("default")) is type(published)
+
+
+@pytest.mark.parametrize(("default", "is_required"), [("5.5", True), (None, False), (5, False)])
+def test_a_parameter_with_an_invalid_default_is_required(default: Any, is_required: bool) -> None:
+    """A stored default that has not the parameter's type cannot be used, so callers must send the parameter."""
+    parameter = QueryParameter(name="p", type=ParameterType.LONG, default=default)
+    query = WarmQuery(lookup="q", name="Q", surface="hall", kql="print 1", parameters=(parameter,))
+    operation = build_query_operation({"parameters": [], "responses": {}}, query, "run_q", None)
+    assert [published["required"] for published in operation["parameters"]] == [is_required]
 
 
 RIG = build_connection(

@@ -54,11 +54,15 @@ def extract_values_and_weights(digest: TDigest) -> ValuesAndWeights:
     """Return the values and weights of a t-digest.
 
     Raises:
-        ValueError, TypeError: the t-digest is malformed.
+        ValueError, TypeError: the t-digest is malformed, or a number is NaN or infinite.
         OverflowError: a number is an integer beyond the range of a double.
     """
     _, values, weights = digest
-    return sorted(zip(map(float, values), map(float, weights), strict=True))
+    pairs = sorted(zip(map(float, values), map(float, weights), strict=True))
+    # An integer with more digits than Python converts is infinite.
+    if not all(map(math.isfinite, itertools.chain.from_iterable(pairs))):
+        raise ValueError("a t-digest has only finite numbers")
+    return pairs
 
 
 def _compute_percentile(digest: TDigest, percentile: float) -> float | None:

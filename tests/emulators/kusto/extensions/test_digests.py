@@ -58,6 +58,17 @@ ROWS: list[tuple[str, list[Any]]] = [
     ),
     (f"print d = parse_json('{BEYOND_DOUBLE}') | summarize t = tdigest_merge(d)", [None]),
     (f"print d = parse_json('[[7], [{BEYOND_DOUBLE}], [1]]') | summarize t = tdigest_merge(d)", [None]),
+    (
+        (
+            f"union (print d = parse_json('[[7], [{'9' * 5000}], [1]]')), (print x = 2 | summarize d = tdigest(x)) "
+            "| summarize t = tdigest_merge(d)"
+        ),
+        [[[7], [2.0], [1]]],
+    ),
+    (
+        f"print x = parse_json('[{BEYOND_DOUBLE}, \"\u00e9\"]') | project tostring(array_sort_desc(x, x)[1])",
+        [f'["\u00e9",{BEYOND_DOUBLE}]'],
+    ),
     ("range x from 1 to 5 step 1 | as T | where x > 2 | union T | count", [8]),
     ("range x from 1 to 3 step 1 | as A | extend y = x | as B | union A, B | count", [9]),
 ]

@@ -285,7 +285,7 @@ def _sort_json_arrays_by_first_array(
     arrays = [parse_dynamic(text) if text is not None else None for text in json_arrays]
     first = arrays[0]
     if not isinstance(first, list):
-        return json.dumps([None] * len(arrays))
+        return json.dumps([None] * len(arrays), separators=(",", ":"))
     filled = [index for index, value in enumerate(first) if value is not None]
     empty = [index for index, value in enumerate(first) if value is None]
     ordered = sorted(filled, key=lambda index: _get_array_element_sort_key(first[index]), reverse=bool(descending))
@@ -295,7 +295,9 @@ def _sort_json_arrays_by_first_array(
         [
             [array[index] for index in indexes] if isinstance(array, list) and len(array) == len(first) else None
             for array in arrays
-        ]
+        ],
+        ensure_ascii=False,
+        separators=(",", ":"),
     )
 
 

@@ -280,7 +280,7 @@ def _parse_extreme_numbers(json_text: str) -> Any:
 
 def _parse_integer(digits: str) -> str | orjson.Fragment:
     """Parse a JSON integer: return its digits to be embedded unchanged, or as text if they are too many."""
-    return orjson.Fragment(digits) if len(digits) <= sys.int_info.default_max_str_digits else digits
+    return orjson.Fragment(digits) if len(digits.lstrip("-")) <= sys.int_info.default_max_str_digits else digits
 
 
 def _parse_real(text: str) -> str | orjson.Fragment:

@@ -153,7 +153,7 @@ def parse_dynamic(json_text: str) -> JsonValue:
 def _parse_integer(digits: str) -> int | float:
     real = float(digits)
     if math.isinf(real):
-        return int(digits) if len(digits) <= sys.int_info.default_max_str_digits else real
+        return int(digits) if len(digits.lstrip("-")) <= sys.int_info.default_max_str_digits else real
     number = int(digits)
     return number if number in INTEGERS_OF_64_BITS else real
 

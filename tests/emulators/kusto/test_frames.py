@@ -45,6 +45,7 @@ def test_the_official_client_parses_formatted_timespans(span: timedelta) -> None
         ("dynamic", '{"a": [1, null]}', {"a": [1, None]}),
         pytest.param("dynamic", f"[{BEYOND_DOUBLE}, -1, NaN]", [BEYOND_DOUBLE, -1, "NaN"], id="long integer"),
         pytest.param("dynamic", f"[{'9' * 5000}, 1]", ["9" * 5000, 1], id="integer of too many digits"),
+        pytest.param("dynamic", f"[-{'9' * 4300}, NaN]", [-int("9" * 4300), "NaN"], id="negative of most digits"),
         pytest.param("dynamic", f"[{BEYOND_DOUBLE}, -1e400]", [BEYOND_DOUBLE, "-Infinity"], id="real beyond a double"),
         pytest.param("dynamic", f"-{BEYOND_DOUBLE}", -BEYOND_DOUBLE, id="negative long integer"),
         ("dynamic", [timedelta(seconds=1), Decimal("1.5"), {1: None}], ["00:00:01", 1.5, {"1": None}]),

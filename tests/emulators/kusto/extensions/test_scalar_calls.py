@@ -68,9 +68,9 @@ def test_an_integer_beyond_the_range_of_a_double_is_a_real(endpoint: Endpoint, c
     assert endpoint.query_rows(f"print x = {call.format(bag=bag)}") == [[value]]
 
 
-@pytest.mark.parametrize("digit_count", [310, 5000])
+@pytest.mark.parametrize("digit_count", [310, 4300, 5000])
 def test_different_integers_beyond_the_range_of_a_double_are_different(endpoint: Endpoint, digit_count: int) -> None:
     """Different integers beyond the range of a double differ, unless both have more than 4,300 digits."""
-    number = "9" * (digit_count - 1)
+    number = "-" + "9" * (digit_count - 1)
     first, second = (f"parse_json('[{number}{last}]')" for last in "12")
     assert endpoint.query_rows(f"print jaccard_index({first}, {second})") == [[float(digit_count > 4300)]]

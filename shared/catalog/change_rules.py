@@ -324,8 +324,8 @@ def _iterate_taken_object_ids(change_set: _ChangeSet) -> Iterator[TakenMemberId]
         changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.added_or_replaced_items]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
-            owner = ", ".join(others)
-            rule = f"must be unique; {oid} is already the object id of {owner}; remove it there first or use another one"
+            stated = f"{oid} is already the object id of {', '.join(others)}"
+            rule = f"must be unique; {stated}; remove it there first or use another one"
             yield TakenMemberId(changed[0], "oid", rule)
 
 

@@ -118,7 +118,7 @@ class Transport:
             return self.newest_token
 
     def _get_token_text(self, rejected_token: str) -> str:
-        """Return the access token that was passed to the client, or a token for the API key other than ``rejected_token``."""
+        """Return the access token passed to the client, or a token for the API key other than ``rejected_token``."""
         token = self._token
         is_usable = token is not None and token.text != rejected_token and token.is_fresh(time.monotonic())
         if token is None or (self._key is not None and not is_usable):

@@ -67,13 +67,13 @@ def test_the_default_of_a_parameter_has_the_type_of_its_schema(
     assert type(schema.get("default")) is type(published)
 
 
-@pytest.mark.parametrize(("default", "is_required"), [("5.5", True), (None, False), (5, False)])
-def test_a_parameter_with_an_invalid_default_is_required(default: Any, is_required: bool) -> None:
+@pytest.mark.parametrize(("default", "required"), [("5.5", [True]), (None, [False]), (5, [False])])
+def test_a_parameter_with_an_invalid_default_is_required(default: Any, required: list[bool]) -> None:
     """A stored default that has not the parameter's type cannot be used, so callers must send the parameter."""
     parameter = QueryParameter(name="p", type=ParameterType.LONG, default=default)
     query = WarmQuery(lookup="q", name="Q", surface="hall", kql="print 1", parameters=(parameter,))
     operation = build_query_operation({"parameters": [], "responses": {}}, query, "run_q", None)
-    assert [published["required"] for published in operation["parameters"]] == [is_required]
+    assert [published["required"] for published in operation["parameters"]] == required
 
 
 RIG = build_connection(

@@ -12,6 +12,7 @@ from shared.catalog.change_rules import check_members_unique, find_taken_member_
 from shared.catalog.checks import check_new_member_ids
 from shared.catalog.diff import (
     CatalogPlan,
+    ItemChange,
     RetainedItem,
     build_definition_with_defaults,
     plan_changes,
@@ -213,9 +214,21 @@ def find_taken_ids_of_members(document: WorkspaceDocument, stored: StoredCatalog
     Raises:
         WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.
     """
-    plan = plan_changes(document, stored)
+    return find_taken_ids_in_changes(document, stored, plan_changes(document, stored).changes)
+
+
+def find_taken_ids_in_changes(
+    document: WorkspaceDocument, stored: StoredCatalog, changes: Sequence[ItemChange]
+) -> list[Violation]:
+    """Return a violation for each new id and each new or changed object id that another member has.
+
+    Args:
+        document: the workspace document.
+        stored: the catalog before the changes.
+        changes: the changes that the document makes.
+    """
     indexes = {member.id: index for index, member in enumerate(document.team)}
-    taken = find_taken_member_ids(stored, plan.changes)
+    taken = find_taken_member_ids(stored, changes)
     return [(("team", indexes[member_id], field), rule) for member_id, field, rule in taken]
 
 

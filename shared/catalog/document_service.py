@@ -1,6 +1,6 @@
 """Workspace documents over HTTPS: export, plan and apply."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -8,12 +8,13 @@ from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_checks import iterate_query_use_errors
 from shared.catalog.change_rules import Caller, check_changes
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_data_classes_changed_to_evidence
-from shared.catalog.diff import CatalogPlan
+from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_document_with_positions
 from shared.catalog.document_plans import (
     DocumentPlan,
     check_if_match_has_plan_tag,
     find_reserved_ids_of_new_members,
+    find_taken_ids_in_changes,
     map_undeclared_container_names,
     plan_document,
 )
@@ -23,6 +24,7 @@ from shared.catalog.ports import StoredCatalog
 from shared.catalog.problems import MAX_PROBLEMS, DocumentError
 from shared.catalog.service import CatalogService
 from shared.conditional_requests import Condition
+from shared.errors import WorkspaceError
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 
 SOURCE: Final = "body"
@@ -32,6 +34,7 @@ type ContainerLister = Callable[[str, str], Awaitable[Collection[str]]]
 """Function from the lookups (ids) of a data store and of a database to the names of the database's containers."""
 
 _READ_ONLY: Final = ("tier", "limits")
+_TAKEN_IDS: Final = ("MEMBER_ID_TAKEN", "MEMBER_OID_TAKEN")
 _RULE: Final = "is read-only over HTTPS; omit `tier` and `limits`, or send their stored values"
 
 
@@ -142,8 +145,25 @@ def _plan_and_check_document(
     found = iterate_query_use_errors(plan.query_uses, is_query_readable=is_query_readable)
     if errors := list(islice(found, MAX_PROBLEMS)):
         raise loaded.build_error_with_positions(errors)
-    check_changes(stored, plan.plan.changes, caller)
+    try:
+        check_changes(stored, plan.plan.changes, caller)
+    except WorkspaceError as error:
+        if error.code not in _TAKEN_IDS:
+            raise
+        raise _add_positions_of_taken_ids(error, loaded, stored, plan.plan.changes) from None
     return plan
+
+
+def _add_positions_of_taken_ids(
+    error: WorkspaceError, loaded: LoadedDocument, stored: StoredCatalog, changes: Sequence[ItemChange]
+) -> WorkspaceError:
+    """Return a copy of an error about a taken id that lists the fields with taken ids and their positions."""
+    found = find_taken_ids_in_changes(loaded.document, stored, changes)[:MAX_PROBLEMS]
+    errors = [
+        {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}
+        for problem in loaded.build_error_with_positions(found).problems
+    ]
+    return WorkspaceError(error.kind, error.code, error.detail, errors=errors)
 
 
 def _load_request_document(body: bytes, text_format: DocumentFormat, stored: StoredCatalog) -> LoadedDocument:

@@ -353,6 +353,23 @@ def test_a_document_cannot_lock_out_its_caller(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, json=document), 409, "MEMBER_ID_RETIRED")
 
 
+@pytest.mark.parametrize(
+    ("member_id", "oid", "code"), [("BOB@t", "new", "MEMBER_ID_TAKEN"), ("carol@t", "ABC", "MEMBER_OID_TAKEN")]
+)
+def test_a_taken_id_of_a_member_has_a_position(admin: httpx.Client, member_id: str, oid: str, code: str) -> None:
+    """If a member has the id or object id of a member of the API, plan and PUT name the field, line and column."""
+    document = export_document(admin)
+    added = admin.put("/oi-api/team/bob@t", json={"name": "Bob", "role": "Viewer", "oid": "abc"})
+    assert added.is_success
+    others = [member for member in document["team"] if member["id"] != "bob@t"]
+    document["team"] = [*others, {"id": member_id, "name": "New", "role": "Viewer", "oid": oid}]
+    text, value = json.dumps(document, indent=1), member_id if code == "MEMBER_ID_TAKEN" else oid
+    for reply in (admin.post(PLAN, content=text), admin.put(DOCUMENT, content=text, headers={"If-Match": '"x"'})):
+        [error] = check_problem(reply, 409, code)["errors"]
+        assert error["field"].startswith(f"team[{len(document['team']) - 1}].")
+        assert f'"{value}"' in text.splitlines()[error["line"] - 1][error["column"] - 1 :]
+
+
 def test_a_caller_needs_the_rights_of_the_parts_that_change(changeable_service: Service, admin: httpx.Client) -> None:
     """Export and plan require rights of their own; applying a document requires a right for each part that changes."""
     document = export_document(admin)

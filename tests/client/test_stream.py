@@ -10,9 +10,11 @@ from ssl import SSLCertVerificationError
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from oi import ApiError, AsyncWorkspace, SignInError, UnreachableError, Workspace
 from oi._async import stream as module
+from oi._async import transport as transport_module
 from oi._async.transport import AsyncTransport
 from oi.credentials import Token
 from oi.errors import build_api_error
@@ -245,6 +247,23 @@ async def test_the_stream_ends_if_a_proxy_does_not_reach_the_service(
         with pytest.raises(UnreachableError):
             await read_messages(service, 1, monkeypatch, key="oik_1", token_errors=errors)
         assert service.pauses == [1, 2, 4, 8, 16]
+
+
+async def test_the_stream_does_not_wait_for_a_proxy_that_issues_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt of the stream sends one request for a token, whatever `Retry-After` a proxy replies with."""
+    pauses: list[float] = []
+
+    async def skip_wait(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(module, "sleep", skip_wait)
+    monkeypatch.setattr(transport_module, "sleep", skip_wait)
+    reply = httpx.MockTransport(lambda _: httpx.Response(503, headers={"Retry-After": "30"}, text="<html>"))
+    async with AsyncWorkspace("https://plant.example", key="oik_1") as workspace:
+        workspace._transport.client = httpx.AsyncClient(base_url="https://plant.example", transport=reply)
+        with pytest.raises(UnreachableError):
+            await anext(workspace.stream())
+    assert pauses == [1, 2, 4, 8, 16]
 
 
 async def test_an_invalid_certificate_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

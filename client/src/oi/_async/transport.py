@@ -1,5 +1,6 @@
 """HTTP requests to the service: authentication, retries, and conversion of error replies to exceptions."""
 
+import copy
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -91,6 +92,12 @@ class AsyncTransport:
     async def aclose(self) -> None:
         """Close all network connections to the service."""
         await self.client.aclose()
+
+    def copy_for_single_attempts(self) -> "AsyncTransport":
+        """Return a transport with the same connections and credentials for a caller that repeats requests itself."""
+        copied = copy.copy(self)
+        copied._max_attempts = 1  # noqa: SLF001  same class
+        return copied
 
     @property
     def can_renew_token(self) -> bool:

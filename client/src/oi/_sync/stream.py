@@ -77,7 +77,8 @@ def stream_messages(
     position = StreamPosition(format_instant(since))
     failures = _StreamFailures(on_failure)
     pause = _MIN_PAUSE
-    handshakes = _Handshakes(transport)
+    # Further attempts within each attempt, after the `Retry-After` of a proxy, would hide an outage for minutes.
+    handshakes = _Handshakes(transport.copy_for_single_attempts())
     while True:
         requested_pause: float | None = None
         parameters = {"connection": connection, "surface": surface, "since": position.find_start_time()}

@@ -1,5 +1,6 @@
 """HTTP requests to the service: authentication, retries, and conversion of error replies to exceptions."""
 
+import copy
 import time
 from collections.abc import Iterator, Callable, Mapping
 from contextlib import contextmanager
@@ -91,6 +92,12 @@ class Transport:
     def close(self) -> None:
         """Close all network connections to the service."""
         self.client.close()
+
+    def copy_for_single_attempts(self) -> "Transport":
+        """Return a transport with the same connections and credentials for a caller that repeats requests itself."""
+        copied = copy.copy(self)
+        copied._max_attempts = 1  # noqa: SLF001  same class
+        return copied
 
     @property
     def can_renew_token(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from emulators.kusto.extensions.nested_values import functions
 from tests.emulators.kusto.endpoints import Endpoint
 
 BAG = "dynamic({'pump': {'speed': 5, 'unit': 'rpm'}, 'site': 'north'})"
@@ -97,6 +98,12 @@ def test_sorted_arrays_become_columns_with_the_suffix_sorted(endpoint: Endpoint)
     """Each sorted array is a column with the name of the array and the suffix ``_sorted``."""
     table = endpoint.query_table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
     assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]
+
+
+def test_sorted_arrays_are_compact_json() -> None:
+    """The JSON text of sorted arrays has no spaces and no escapes, as that of other dynamic values."""
+    (sort,) = (each.run for each in functions if each.name == "kql_sorted_arrays")
+    assert sort(['["\u00fc","a"]', "[1,2]"], False, None) == '[["a","\u00fc"],[2,1]]'  # noqa: FBT003  SQL passes positions
 
 
 ODD_BAG = r"""parse_json(@'{"*":1,"":2,"a\"b":3,"a\\":4,"a/~b":5,"a*":6}')"""

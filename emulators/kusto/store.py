@@ -4,10 +4,10 @@ The table contains one row for each telemetry event (impulse). A key is a hash b
 recognised. Rows, offset and keys are stored in one transaction, so that each event of the hub is in the table exactly
 once, even after a crash.
 
-A message is a duplicate if the table ``ingest.seen`` contains its key. In-memory Bloom filters, one for each period,
-recognise almost all new messages, so that their keys need not be searched in the table. For the other messages, only
-the time from the oldest to the newest matching filter is searched. A filter may report a new key as possibly stored,
-but never a stored key as new.
+A message is a duplicate if the table ``ingest.seen`` contains its key with an arrival within 24 hours. In-memory Bloom
+filters, one for each period, recognise almost all new messages, so that their keys need not be searched in the table.
+For the other messages, only the time from the oldest to the newest matching filter is searched. A filter may report a
+new key as possibly stored, but never a stored key as new.
 """
 
 import hashlib
@@ -64,12 +64,12 @@ class _PeriodFilter:
     Attributes:
         bits: bits of the filter.
         count: number of keys.
-        stored: time range in which the messages of the keys arrived.
+        arrivals: time range in which the messages of the keys arrived.
     """
 
     bits: npt.NDArray[np.uint8]
     count: int
-    stored: TimeRange
+    arrivals: TimeRange
 
 
 class FilterMatches(NamedTuple):
@@ -85,7 +85,7 @@ class FilterMatches(NamedTuple):
 
 
 class RecentKeys:
-    """Bloom filters of the message keys of the last day, one filter for each period; not thread-safe.
+    """Bloom filters of the message keys in ``ingest.seen``, one filter for each period; not thread-safe.
 
     Args:
         filter_bits: number of bits of each filter; a power of two.
@@ -103,8 +103,8 @@ class RecentKeys:
             chunk = keys[: self._capacity - period_filter.count]
             self._set_bits(period_filter.bits, chunk)
             period_filter.count += len(chunk)
-            oldest, newest = period_filter.stored
-            period_filter.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
+            oldest, newest = period_filter.arrivals
+            period_filter.arrivals = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
     def flag_possibly_stored_keys(self, keys: Keys) -> FilterMatches:
@@ -117,14 +117,14 @@ class RecentKeys:
             hits = ((period_filter.bits[positions] & masks) != 0).all(axis=1)
             if hits.any():
                 found |= hits
-                ranges.append(period_filter.stored)
+                ranges.append(period_filter.arrivals)
         if not ranges:
             return FilterMatches(found, None)
         return FilterMatches(found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges)))
 
     def remove_keys_before(self, instant: datetime) -> None:
         """Remove the filters of periods that ended before the given time."""
-        self._period_filters = [each for each in self._period_filters if each.stored.newest >= instant]
+        self._period_filters = [each for each in self._period_filters if each.arrivals.newest >= instant]
 
     def _get_or_create_period_filter(self, time_range: TimeRange) -> _PeriodFilter:
         if not self._period_filters or self._period_filters[-1].count >= self._capacity:
@@ -352,20 +352,20 @@ class TelemetryStore:
         if rows:
             # Before the commit: after a rollback, a key that is not stored only costs a search.
             recent.add(to_numpy_keys(row.key for row in rows), _compute_time_range_of_arrivals(rows))
-        self._connection.register("arrived", _to_arrow_table(rows))
-        insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
+        self._connection.register("new_rows", _to_arrow_table(rows))
+        insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM new_rows'  # noqa: S608  constants
         self._connection.execute(insertion, [now])
-        self._connection.execute("INSERT INTO ingest.seen SELECT high, low, arrived FROM arrived")
+        self._connection.execute("INSERT INTO ingest.seen SELECT high, low, arrived FROM new_rows")
         # Not after a failure: the call would fail, too, and hide the first error. The next registration replaces this.
-        self._connection.unregister("arrived")
+        self._connection.unregister("new_rows")
         return len(rows)
 
     def _find_stored_keys(
         self, recent: RecentKeys, rows: Sequence[TelemetryRow]
     ) -> Sequence[tuple[MessageKey, datetime]]:
-        """Return the stored keys of rows with the times of their arrival, of about the days around the rows.
+        """Return the stored keys of rows with their times of arrival.
 
-        Search only the keys that the filter cannot exclude.
+        Omit arrivals more than 24 hours before the first row or after the last one. Search only the keys that the filter cannot exclude.
         """
         found, stored = recent.flag_possibly_stored_keys(to_numpy_keys(row.key for row in rows))
         if stored is None:

@@ -1,7 +1,7 @@
 """Background work of an import: reads the file in steps, and stores the messages of each step once.
 
-Each step can be repeated with the same result. The job's record contains the position after the last complete step, so
-that the work continues there after a restart.
+A step can be repeated; once it is open, its rows do not change. The job's record contains the position after the last
+complete step, so that the work continues there after a restart.
 
 Before the rows of a step are added to the archive, they are stored in a file, and the job's record names the step as
 open, with its result. If an attempt ends before the step is complete, for example because the process was killed, the

@@ -365,7 +365,8 @@ class TelemetryStore:
     ) -> Sequence[tuple[MessageKey, datetime]]:
         """Return the stored keys of rows with their times of arrival.
 
-        Omit arrivals more than 24 hours before the first row or after the last one. Search only the keys that the filter cannot exclude.
+        Omit arrivals more than 24 hours before the first row or after the last one. Search only the keys that the
+        filter cannot exclude.
         """
         found, stored = recent.flag_possibly_stored_keys(to_numpy_keys(row.key for row in rows))
         if stored is None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import remove_abandoned_scratch_folders
+from shared.downloads.import_request import build_step_file_name
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobStatus
 from shared.downloads.ports import JobStore
@@ -104,9 +105,15 @@ def build_upload_blob_name(job_id: str) -> str:
     return f"{build_job_blob_prefix(job_id)}upload"
 
 
-def build_step_blob_name(job_id: str, step_number: int) -> str:
-    """Build the name of the blob with the rows that one step of an import adds to archive and query table."""
-    return f"{build_job_blob_prefix(job_id)}{_STEP_FOLDER}{step_number:06d}.parquet"
+def build_step_blob_name(job_id: str, step_number: int, attempt: str) -> str:
+    """Build the name of the blob with the rows that one step of an import adds to archive and query table.
+
+    Args:
+        job_id: id of the import.
+        step_number: number of the step, from 0.
+        attempt: id of the attempt that stores the blob; empty if an earlier version stored it.
+    """
+    return f"{build_job_blob_prefix(job_id)}{_STEP_FOLDER}{build_step_file_name(step_number, attempt)}.parquet"
 
 
 def _find_blob_name_of_partly_stored_step(job: Job) -> str | None:
@@ -114,8 +121,10 @@ def _find_blob_name_of_partly_stored_step(job: Job) -> str | None:
 
     The rows of such a step may be in the archive, but not yet in the query table.
     """
-    step = job.partly_stored_step_number
-    return None if step is None else build_step_blob_name(job.id, step)
+    request = job.import_request
+    if request is None or request.open_step is None:
+        return None
+    return build_step_blob_name(job.id, request.open_step, request.open_attempt)
 
 
 async def remove_job_files(blobs: BlobStore, job_id: str) -> None:

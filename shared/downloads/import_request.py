@@ -1,5 +1,6 @@
 """Requests to import files of earlier telemetry, and their progress."""
 
+from bisect import bisect_right
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -63,6 +64,7 @@ class ImportStep(BaseModel):
         accepted: number of rows that were stored as messages.
         duplicates: number of rows whose messages were stored already.
         rejected: number of rows that are not valid messages.
+        attempt: random id of the attempt that read the step; empty if an earlier version read it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,6 +74,7 @@ class ImportStep(BaseModel):
     accepted: int
     duplicates: int
     rejected: int
+    attempt: str = ""
 
 
 class ImportRequest(BaseModel):
@@ -90,6 +93,8 @@ class ImportRequest(BaseModel):
             no such step.
         open_result: result that the open step has once its rows are stored; None if there is no such step, or if an
             earlier version opened it.
+        attempts: number of the first counted step, and id, of each attempt that read counted steps, in the order of the
+            steps. An earlier version read the steps before the first entry.
         position: start of the next step: an offset in bytes or, in a Parquet file, the number of rows before the step.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
@@ -109,16 +114,42 @@ class ImportRequest(BaseModel):
     steps: int = 0
     open_step: int | None = None
     open_result: ImportStep | None = None
+    attempts: tuple[tuple[int, str], ...] = ()
     position: int = 0
     rows: int = 0
     accepted: int = 0
     duplicates: int = 0
     rejected: int = 0
 
+    @property
+    def open_attempt(self) -> str:
+        """Id of the attempt that opened the open step; empty if there is no such step, or no id."""
+        return "" if self.open_result is None else self.open_result.attempt
+
+    def find_attempt_of_step(self, step_number: int) -> str:
+        """Return the id of the attempt that read a counted step; an empty text if an earlier version read it."""
+        index = bisect_right(self.attempts, step_number, key=lambda each: each[0])
+        return self.attempts[index - 1][1] if index else ""
+
+
+def build_step_file_name(step_number: int, attempt: str) -> str:
+    """Build the name, without extension, of a file that an attempt stores for a step of an import.
+
+    Each attempt has its own files, because Durable Functions can run two attempts of an import at the same time.
+
+    Args:
+        step_number: number of the step, from 0.
+        attempt: id of the attempt; empty if an earlier version stored the file.
+    """
+    return f"{step_number:06d}-{attempt}" if attempt else f"{step_number:06d}"
+
 
 def mark_step_partly_stored(request: ImportRequest, step_number: int, result: ImportStep) -> ImportRequest:
-    """Return the import with ``open_step`` set to a step; return it unchanged if the step is not the next one."""
-    if request.steps != step_number:
+    """Return the import with ``open_step`` set to a step.
+
+    Return it unchanged if the step is not the next one, or if it is open: another attempt may have archived rows.
+    """
+    if request.steps != step_number or request.open_result is not None:
         return request
     return request.model_copy(update={"open_step": step_number, "open_result": result})
 
@@ -128,13 +159,23 @@ def mark_step_completely_stored(request: ImportRequest) -> ImportRequest:
     return request.model_copy(update={"open_step": None, "open_result": None})
 
 
+def is_opened_by_other_attempt(request: ImportRequest, step: ImportStep) -> bool:
+    """Return whether the open step has the result of another attempt than the given result."""
+    return request.open_result is not None and request.open_attempt != step.attempt
+
+
 def add_step_result(request: ImportRequest, step_number: int, step: ImportStep) -> ImportRequest:
-    """Return the import with a step's result in its progress; return it unchanged if the step is not the next one."""
-    if request.steps != step_number:
+    """Return the import with a step's result in its progress.
+
+    Return it unchanged if the step is not the next one, or if another attempt has opened it.
+    """
+    if request.steps != step_number or is_opened_by_other_attempt(request, step):
         return request
+    is_same_attempt = request.find_attempt_of_step(step_number) == step.attempt
     return mark_step_completely_stored(request).model_copy(
         update={
             "steps": step_number + 1,
+            "attempts": request.attempts if is_same_attempt else (*request.attempts, (step_number, step.attempt)),
             "position": step.next_position,
             "rows": request.rows + step.rows,
             "accepted": request.accepted + step.accepted,

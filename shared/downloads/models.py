@@ -13,6 +13,7 @@ from shared.downloads.import_request import (
     ImportStep,
     UploadedFile,
     add_step_result,
+    is_opened_by_other_attempt,
     mark_step_completely_stored,
     mark_step_partly_stored,
 )
@@ -327,7 +328,7 @@ class Job(_JobRecord):
     def mark_step_partly_stored(self, step_number: int, result: ImportStep) -> "Job":
         """Return the job with ``open_step`` set to a step whose rows are being stored, and with the step's result.
 
-        Return the job unchanged if it has ended, or if the step is not the next one.
+        Return the job unchanged if it has ended, if the step is not the next one, or if it is open already.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
@@ -347,9 +348,11 @@ class Job(_JobRecord):
         """Return the job with the result of an import step, after all rows of the step have been stored.
 
         If the job has ended, only :meth:`mark_step_completely_stored` is applied. If the job has the result already,
-        its progress does not change.
+        its progress does not change. If another attempt has opened the step, the step remains open.
         """
-        if self.import_request is None or not self.is_unfinished:
+        if self.import_request is None or is_opened_by_other_attempt(self.import_request, step):
+            return self
+        if not self.is_unfinished:
             return self.mark_step_completely_stored(step_number)
         request = add_step_result(self.import_request, step_number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})

@@ -8,6 +8,8 @@ open, with its result. If an attempt ends before the step is complete, for examp
 next attempt completes the step from this file, also if the import was cancelled in the meantime. It does not convert
 the rows again, because the clock, the telemetry policy or the devices of the connection could now give other messages.
 Archive and query table therefore have the same rows of an import that has ended.
+
+Two attempts of an import can run at the same time. Each has its own files, and only one of them can open a step.
 """
 
 import asyncio
@@ -31,7 +33,7 @@ from shared.downloads.expiry import (
     remove_files_of_ended_job,
     remove_job_files_except_result,
 )
-from shared.downloads.import_request import ImportStep
+from shared.downloads.import_request import ImportStep, build_step_file_name
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
@@ -288,6 +290,7 @@ class ImportRunner:
             ``ENDED`` if the import is completed; ``WORKING`` if steps remain, at the deadline or on a full disk.
         """
         deadline = self._runtime.monotonic() + RUN_SECONDS
+        attempt = self._runtime.new_id()
         if get_import_request(job).steps == 0:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
         reader = await self._open_reader(job)
@@ -310,7 +313,7 @@ class ImportRunner:
                     # The next step is prepared while this one is stored, so that both processors are busy.
                     archived = asyncio.Event()
                     upcoming = self._start_step_preparation(job, reader, step, archived)
-                    await self._store_step(job, step, archived)
+                    await self._store_step(job, step, archived, attempt)
                     steps += 1
                     del step
                     await self._runtime.run_in_thread(release_unused_memory)
@@ -399,8 +402,15 @@ class ImportRunner:
         async with self._search_lock:
             return await self._stores.archive.select_new_messages(source, first_row_number, messages)
 
-    async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
-        """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
+    async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event, attempt: str) -> None:
+        """Store a step's messages, then count its rows.
+
+        Args:
+            job: the import.
+            step: the step.
+            archived: event to set once the archive has the messages.
+            attempt: id of this attempt of the import.
+        """
         step_number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
         result = ImportStep(
@@ -409,9 +419,10 @@ class ImportRunner:
             accepted=accepted,
             duplicates=step.duplicates,
             rejected=len(step.rejected),
+            attempt=attempt,
         )
         # They precede the opening of the step, after which its rows are not converted again.
-        await self._store_rejected_rows(job, step)
+        await self._store_rejected_rows(job, step, attempt)
         if accepted:
             # The preparation of the step can have taken longer than the reservation if the process was suspended.
             await self._extend_reservation(job)
@@ -426,16 +437,17 @@ class ImportRunner:
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
-            await self._ingest_step_file(job, step_number)
+            await self._ingest_step_file(job, step_number, attempt)
         await self._add_step_result(job, step_number, result)
         if accepted:
-            await self._stores.blobs.delete([build_step_blob_name(job.id, step_number)])
+            await self._stores.blobs.delete([build_step_blob_name(job.id, step_number, attempt)])
 
     async def _add_step_result(self, job: Job, step_number: int, result: ImportStep) -> Job:
         """Count the rows of a step in the job's record, and return the job.
 
         Raises:
             JobEndedError: the job has ended.
+            WorkspaceError: UNAVAILABLE if another attempt has opened the step.
         """
         count("workspace.imports.rows", result.rows)
         changed = await self._stores.jobs.change(
@@ -443,10 +455,12 @@ class ImportRunner:
         )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
+        if get_import_request(changed).steps == step_number:
+            raise _build_other_attempt_error()
         return changed
 
-    async def _ingest_step_file(self, job: Job, step_number: int) -> None:
-        name = build_step_blob_name(job.id, step_number)
+    async def _ingest_step_file(self, job: Job, step_number: int, attempt: str) -> None:
+        name = build_step_blob_name(job.id, step_number, attempt)
         await self._stores.table.ingest(name, _build_ingestion_tag(job, step_number))
 
     async def _build_import_source(self, job: Job) -> ImportSource:
@@ -459,24 +473,26 @@ class ImportRunner:
 
         Raises:
             JobEndedError: the job has ended.
+            WorkspaceError: UNAVAILABLE if another attempt has opened or completed the step.
         """
         step_number = get_import_request(job).steps
-        await self._store_file_for_query_table(job, source, step_number, messages)
+        blob_name = build_step_blob_name(job.id, step_number, result.attempt)
+        await self._store_file_for_query_table(source, blob_name, messages)
         changed = await self._stores.jobs.change(
             job.id, lambda current: current.mark_step_partly_stored(step_number, result)
         )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
+        if get_import_request(changed).open_result != result:
+            raise _build_other_attempt_error()
 
-    async def _store_file_for_query_table(
-        self, job: Job, source: ImportSource, step_number: int, messages: pa.Table
-    ) -> None:
+    async def _store_file_for_query_table(self, source: ImportSource, blob_name: str, messages: pa.Table) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._runtime.run_in_thread(
                 write_query_table_file, path, source, messages, self._stores.table_compression
             )
-            await self._stores.blobs.upload(build_step_blob_name(job.id, step_number), path)
+            await self._stores.blobs.upload(blob_name, path)
 
     async def _complete_partly_stored_step(self, job: Job) -> None:
         """Store the remaining rows of an ended import's partly stored step; do nothing if there is no such step."""
@@ -499,7 +515,7 @@ class ImportRunner:
         duplicates = result.duplicates + result.accepted - accepted
         result = result.model_copy(update={"accepted": accepted, "duplicates": duplicates})
         changed = await self._add_step_result(job, step_number, result)
-        await self._stores.blobs.delete([build_step_blob_name(job.id, step_number)])
+        await self._stores.blobs.delete([build_step_blob_name(job.id, step_number, result.attempt)])
         return changed
 
     async def _store_rows_of_step_file(self, job: Job, step_number: int) -> int:
@@ -507,25 +523,27 @@ class ImportRunner:
 
         Rows that another import or a device has stored in the meantime are left out.
         """
+        attempt = get_import_request(job).open_attempt
+        blob_name = build_step_blob_name(job.id, step_number, attempt)
         source = await self._build_import_source(job)
-        messages = await self._load_file_for_query_table(job, step_number)
+        messages = await self._load_file_for_query_table(blob_name)
         messages = await self._select_new_messages(source, get_import_request(job).rows + 1, messages)
         if messages.num_rows:
             # The surfaces of the connection may have changed, too.
-            await self._store_file_for_query_table(job, source, step_number, messages)
+            await self._store_file_for_query_table(source, blob_name, messages)
             # The reservation may have ended while other imports had their turns, or during the search.
             await self._extend_reservation(job)
             await self._stores.archive.store_messages(source, messages)
-            await self._ingest_step_file(job, step_number)
+            await self._ingest_step_file(job, step_number, attempt)
         return int(messages.num_rows)
 
-    async def _load_file_for_query_table(self, job: Job, step_number: int) -> pa.Table:
+    async def _load_file_for_query_table(self, blob_name: str) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._stores.blobs.download_to_file(build_step_blob_name(job.id, step_number), path)
+            await self._stores.blobs.download_to_file(blob_name, path)
             return await self._runtime.run_in_thread(read_query_table_file, path)
 
-    async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:
+    async def _store_rejected_rows(self, job: Job, step: PreparedStep, attempt: str) -> None:
         request = get_import_request(job)
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:
@@ -533,8 +551,8 @@ class ImportRunner:
             async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
                 path = folder / "part.csv"
                 await self._runtime.run_in_thread(path.write_bytes, content)
-                # An earlier attempt of the step, which ended before it was open, can have rejected other rows.
-                await self._stores.blobs.upload(f"{_build_rejected_rows_blob_prefix(job)}{request.steps:06d}.csv", path)
+                # Another attempt of the step can have rejected other rows.
+                await self._stores.blobs.upload(_build_rejected_rows_blob_name(job, request.steps, attempt), path)
 
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, and complete the import."""
@@ -544,8 +562,10 @@ class ImportRunner:
         await self._end_job(job.id, JobStatus.COMPLETED)
 
     async def _store_rejected_rows_file(self, job: Job) -> StoredFile:
-        blobs = self._stores.blobs
-        parts = [blob async for blob in blobs.list(_build_rejected_rows_blob_prefix(job))]
+        blobs, request = self._stores.blobs, get_import_request(job)
+        steps = range(request.steps)
+        names = {_build_rejected_rows_blob_name(job, each, request.find_attempt_of_step(each)) for each in steps}
+        parts = [blob async for blob in blobs.list(_build_rejected_rows_blob_prefix(job)) if blob.name in names]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             await self._runtime.run_in_thread(require_scratch_space, folder, sum(part.size for part in parts))
             part_path, path = folder / "part.csv", folder / "rejected.csv"
@@ -557,7 +577,7 @@ class ImportRunner:
             # Another process may join the rows while this one deletes their parts; it must not replace this file.
             name = f"{build_job_blob_prefix(job.id)}rejected-{digest}.csv"
             await blobs.upload(name, path)
-        return StoredFile(blob=name, rows=min(get_import_request(job).rejected, MAX_LISTED), size=size, sha256=digest)
+        return StoredFile(blob=name, rows=min(request.rejected, MAX_LISTED), size=size, sha256=digest)
 
     async def _end_job(self, job_id: str, status: JobStatus, error: WorkspaceError | str | None = None) -> None:
         job = await self._stores.jobs.change(job_id, lambda current: current.finish(status, error))
@@ -591,6 +611,11 @@ def _build_reservation_lost_error() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
 
 
+def _build_other_attempt_error() -> WorkspaceError:
+    detail = "Another attempt of the import is storing its next step; retry later."
+    return WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
+
+
 def _build_ingestion_tag(job: Job, step_number: int) -> str:
     """Build the tag by which the query table recognises that the rows of a step are already added."""
     return f"import-{job.id}-{step_number}"
@@ -598,3 +623,7 @@ def _build_ingestion_tag(job: Job, step_number: int) -> str:
 
 def _build_rejected_rows_blob_prefix(job: Job) -> str:
     return f"{build_job_blob_prefix(job.id)}rejected/"
+
+
+def _build_rejected_rows_blob_name(job: Job, step_number: int, attempt: str) -> str:
+    return f"{_build_rejected_rows_blob_prefix(job)}{build_step_file_name(step_number, attempt)}.csv"

@@ -14,7 +14,7 @@ from shared.downloads.expiry import (
     build_job_blob_prefix,
     build_step_blob_name,
 )
-from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from tests.virtual_time import START, VirtualTime
 
@@ -121,11 +121,13 @@ async def test_the_file_of_a_partly_stored_step_remains_with_its_job(tmp_path: P
         upload_expires_at=START,
         started_at=START,
         open_step=3,
+        open_result=ImportStep(next_position=9, rows=1, accepted=1, duplicates=0, rejected=0, attempt="a"),
     )
     job = stores.jobs["new"].model_copy(update={"import_request": request, "status": JobStatus.FAILED})
     stores.jobs["new"] = job
     old = START - ORPHAN_AGE - timedelta(seconds=1)
-    names = [build_step_blob_name("new", 3), build_step_blob_name("new", 2), build_step_blob_name("lost", 3)]
+    steps = [("new", 3, "a"), ("new", 3, "b"), ("new", 3, ""), ("new", 2, "a"), ("lost", 3, "a")]
+    names = [build_step_blob_name(*step) for step in steps]
     stores.blobs |= dict.fromkeys([*names, "new/tables/000003.parquet"], old)
     await service.delete_expired_jobs_and_files()
     assert sorted(stores.blobs) == ["new/0", names[0]]

@@ -39,3 +39,20 @@ def test_a_step_is_open_until_its_result_is_stored() -> None:
     assert (closed.open_step, closed.open_result) == (None, None)
     assert mark_step_partly_stored(closed, 0, STEP) is closed
     assert add_step_result(mark_step_partly_stored(closed, 1, STEP), 0, STEP).open_step == 1
+
+
+def test_an_open_step_keeps_the_result_of_the_attempt_that_opened_it() -> None:
+    """An attempt can neither open nor count a step that another attempt has opened."""
+    opened = mark_step_partly_stored(REQUEST, 0, STEP.model_copy(update={"attempt": "a"}))
+    late = STEP.model_copy(update={"attempt": "b", "accepted": 0})
+    assert mark_step_partly_stored(opened, 0, late) is opened
+    assert add_step_result(opened, 0, late) is opened
+
+
+def test_the_attempt_of_each_counted_step_is_known() -> None:
+    """An import remembers which attempt read each step, with one entry for consecutive steps of one attempt."""
+    request = REQUEST
+    for number, attempt in enumerate(["", "a", "a", "b"]):
+        request = add_step_result(request, number, STEP.model_copy(update={"attempt": attempt}))
+    assert request.attempts == ((1, "a"), (3, "b"))
+    assert [request.find_attempt_of_step(number) for number in range(4)] == ["", "a", "a", "b"]

@@ -144,6 +144,7 @@ def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() 
     ended = build_job(import_request=IMPORT).mark_step_partly_stored(0, STEP).finish(JobStatus.CANCELLED)
     assert ended.partly_stored_step_number == 0
     assert ended.mark_step_completely_stored(1) is ended
+    assert ended.add_import_step_result(0, STEP.model_copy(update={"attempt": "other"})) is ended
     for closed in (ended.mark_step_completely_stored(0), ended.add_import_step_result(0, STEP)):
         assert closed.partly_stored_step_number is None
         assert closed.import_request == IMPORT

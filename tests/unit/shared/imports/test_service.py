@@ -211,13 +211,13 @@ async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     """If a step's rows are possibly archived but not in the query table, a cancellation leaves the step to the work."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0), b"rows")
+    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0, ""), b"rows")
     step = ImportStep(next_position=10, rows=1, accepted=1, duplicates=0, rejected=0)
     await environment.jobs.change("a1", lambda job: job.mark_step_partly_stored(0, step))
     runner.started.clear()
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], [])
-    assert [blob.name async for blob in environment.blobs.list("")] == [build_step_blob_name("a1", 0)]
+    assert [blob.name async for blob in environment.blobs.list("")] == [build_step_blob_name("a1", 0, "")]
 
 
 async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work(
@@ -226,7 +226,7 @@ async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work
     """If archive and query table have the same rows, a cancellation stops the work and deletes all files."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0), b"rows")
+    await environment.blobs.create_if_missing(build_step_blob_name("a1", 0, ""), b"rows")
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], ["a1"])
     assert [blob.name async for blob in environment.blobs.list("")] == []

@@ -7,6 +7,7 @@ import io
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +35,7 @@ from shared.downloads.import_request import ImportFormat, ImportMapping, ImportR
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
-from shared.imports import csv_reader
+from shared.imports import csv_reader, work
 from shared.imports.archive_writer import HistoryArchive, ImportSource, UnstoredBlob
 from shared.imports.csv_reader import CsvReader
 from shared.imports.step_rows import StepRows
@@ -260,6 +261,60 @@ async def test_a_repeated_step_has_the_rows_of_the_attempt_that_opened_it(
     await environment.database.close()
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
+async def test_an_attempt_does_not_replace_the_step_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_complete: bool
+) -> None:
+    """An attempt that is about to open a step archives nothing if another attempt has opened or completed the step."""
+    slow = Environment(tmp_path, Runtime(now=lambda: START))
+    fast = Environment(tmp_path, Runtime(now=lambda: START + timedelta(seconds=5)))
+    times = [START, START + timedelta(seconds=303), START + DAY]
+    await slow.store_import("".join(["time,x\n", *(f"{time.isoformat()},1\n" for time in times)]))
+    fast.table.failures = 0 if is_complete else 1
+    change = slow.jobs.change
+
+    async def let_fast_attempt_store_the_step(job_id: str, transition: Callable[[Job], Job]) -> Job | None:
+        monkeypatch.setattr(slow.jobs, "change", change)
+        with monkeypatch.context() as patch, suppress(WorkspaceError):
+            patch.setattr(work, "RUN_SECONDS", -1)
+            await fast.work.run_steps(job_id)
+        return await change(job_id, transition)
+
+    monkeypatch.setattr(slow.jobs, "change", let_fast_attempt_store_the_step)
+    with pytest.raises(WorkspaceError, match="Another attempt"):
+        await slow.work.run_steps("a1")
+    assert await slow.run_import() == (JobStatus.COMPLETED, 2, 0, 1, None)
+    assert await slow.list_archived() == list((fast.table.ids + slow.table.ids).elements())
+    job = await slow.jobs.find_job("a1")
+    assert job is not None
+    [(_, file)] = job.list_files()
+    assert (await slow.blobs.read(file.blob)).count(b"ahead of the service's clock") == file.rows == 1
+    for environment in (fast, slow):
+        await environment.database.close()
+
+
+async def test_rejected_rows_of_an_attempt_without_a_result_are_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If an attempt fails before its step counts, its rejected rows are not listed, also if the next rejects none."""
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 30)
+    clock = [START]
+    environment = Environment(tmp_path, Runtime(now=lambda: clock[0]))
+    await environment.store_import(f"time,x\n{(START + timedelta(seconds=303)).isoformat()},1\nno time,2\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(environment.jobs, "change", None)
+        with pytest.raises(TypeError):
+            await environment.work.run_steps("a1")
+    clock[0] += timedelta(seconds=5)
+    assert await environment.run_import() == (JobStatus.COMPLETED, 1, 0, 1, None)
+    job = await environment.jobs.find_job("a1")
+    assert job is not None
+    [(_, file)] = job.list_files()
+    _, *rows = csv.reader((await environment.blobs.read(file.blob)).decode().splitlines())
+    assert [row[0] for row in rows] == ["2"]
+    await environment.database.close()
+
+
 async def test_a_change_of_the_policy_does_not_reject_archived_rows(import_environment: Environment) -> None:
     """If the policy rejects rows that an interrupted step has archived, they get into the query table nevertheless."""
     await import_environment.store_import(build_file(3))
@@ -301,7 +356,7 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     other = Environment(tmp_path)
 
     async def let_other_process_complete(blob: str, tag: str) -> None:
-        assert (blob, tag) == ("a1/table/000000.parquet", "import-a1-0")
+        assert (blob.startswith("a1/table/000000-"), tag) == (True, "import-a1-0")
         await other.run_import()
 
     monkeypatch.setattr(import_environment.table, "ingest", let_other_process_complete)

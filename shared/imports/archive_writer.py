@@ -76,6 +76,18 @@ class UnstoredBlob(NamedTuple):
     content: bytes
 
 
+class QueryTableFile(NamedTuple):
+    """Content of a file for the query table.
+
+    Attributes:
+        surfaces: lookups (ids in URLs) of the surfaces that the rows name.
+        messages: messages with the columns ``step_rows.SCHEMA``.
+    """
+
+    surfaces: Sequence[str]
+    messages: pa.Table
+
+
 class HistoryArchive:
     """Writer of imported messages to the telemetry archive.
 
@@ -326,7 +338,10 @@ def write_query_table_file(path: Path, source: ImportSource, messages: pa.Table,
     pq.write_table(table, path, compression=compression, use_dictionary=repeating, write_statistics=False)
 
 
-def read_query_table_file(path: Path) -> pa.Table:
-    """Return the messages that :func:`write_query_table_file` wrote, with the columns ``step_rows.SCHEMA``."""
+def read_query_table_file(path: Path) -> QueryTableFile:
+    """Return the surfaces and the messages that :func:`write_query_table_file` wrote; the file must have a message."""
+    with pq.ParquetFile(path) as file:
+        surfaces = next(file.iter_batches(1, columns=["SurfaceLookups"])).column(0)[0].as_py()
     names = ["RowNumber", "Timestamp", "DeviceId", "MessageId", "Payload"]
-    return pq.read_table(path, columns=names).select(names).rename_columns(SCHEMA.names).cast(SCHEMA)
+    messages = pq.read_table(path, columns=names).select(names).rename_columns(SCHEMA.names).cast(SCHEMA)
+    return QueryTableFile(orjson.loads(surfaces), messages)

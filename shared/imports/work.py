@@ -14,7 +14,7 @@ Two attempts of an import can run at the same time. Each has its own files, and 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -42,6 +42,7 @@ from shared.fair_use.fair_scheduler import FairScheduler
 from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,
+    QueryTableFile,
     UnstoredBlob,
     read_query_table_file,
     write_query_table_file,
@@ -525,19 +526,20 @@ class ImportRunner:
         """
         attempt = get_import_request(job).open_attempt
         blob_name = build_step_blob_name(job.id, step_number, attempt)
-        source = await self._build_import_source(job)
-        messages = await self._load_file_for_query_table(blob_name)
-        messages = await self._select_new_messages(source, get_import_request(job).rows + 1, messages)
+        file = await self._load_file_for_query_table(blob_name)
+        # Rows that an earlier attempt archived name the surfaces of the file, although the surfaces may have changed.
+        source = replace(await self._build_import_source(job), surfaces=file.surfaces)
+        messages = await self._select_new_messages(source, get_import_request(job).rows + 1, file.messages)
         if messages.num_rows:
-            # The surfaces of the connection may have changed, too.
-            await self._store_file_for_query_table(source, blob_name, messages)
+            if messages.num_rows < file.messages.num_rows:
+                await self._store_file_for_query_table(source, blob_name, messages)
             # The reservation may have ended while other imports had their turns, or during the search.
             await self._extend_reservation(job)
             await self._stores.archive.store_messages(source, messages)
             await self._ingest_step_file(job, step_number, attempt)
         return int(messages.num_rows)
 
-    async def _load_file_for_query_table(self, blob_name: str) -> pa.Table:
+    async def _load_file_for_query_table(self, blob_name: str) -> QueryTableFile:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._stores.blobs.download_to_file(blob_name, path)

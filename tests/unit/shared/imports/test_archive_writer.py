@@ -62,10 +62,10 @@ def test_without_imported_messages_no_hour_is_written() -> None:
 
 @pytest.mark.parametrize("compression", ["snappy", "lz4"])
 def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path, compression: str) -> None:
-    """The messages of a step can be read again from the file that the query table gets."""
+    """The messages of a step and their surfaces can be read again from the file that the query table gets."""
     messages = build_messages((7, HOUR), (9, HOUR.replace(minute=5)), (12, NEXT_HOUR))
     write_query_table_file(tmp_path / "rows.parquet", ImportSource("a1", "pump", ["hall"], HOUR), messages, compression)
-    assert read_query_table_file(tmp_path / "rows.parquet") == messages
+    assert read_query_table_file(tmp_path / "rows.parquet") == (["hall"], messages)
 
 
 @pytest.mark.parametrize("moment", [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(1, 1, 1, tzinfo=UTC)])

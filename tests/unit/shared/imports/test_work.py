@@ -470,23 +470,27 @@ async def test_a_surface_created_during_a_step_is_in_archive_and_query_table(imp
     assert archived.column("surfaces").unique().to_pylist() == ['["hall"]']
 
 
-async def test_a_surface_created_before_the_repetition_of_a_step_is_in_archive_and_query_table(
-    import_environment: Environment, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_archived", [False, True])
+async def test_a_surface_created_before_the_repetition_of_a_step_is_in_neither_store(
+    import_environment: Environment, monkeypatch: pytest.MonkeyPatch, *, is_archived: bool
 ) -> None:
-    """If a surface is created before rows of an interrupted step are archived, archive and query table both name it."""
+    """If a surface is created after a step was opened, neither archive nor query table name it for the step's rows."""
     await import_environment.store_import(build_file(3))
+    import_environment.table.failures = 1
     with monkeypatch.context() as patch:
-        patch.setattr(import_environment.cold, "create_if_missing", None)
-        with pytest.raises(TypeError):
+        if not is_archived:
+            patch.setattr(import_environment.cold, "create_if_missing", None)
+        with pytest.raises(WorkspaceError if is_archived else TypeError):
             await import_environment.work.run_steps("a1")
+    import_environment.table.failures = 0
     pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
     catalog = build_catalog(pump, surfaces={"hall": ["pump"]})
     import_environment.replace_archive(import_environment.archive, build_catalog_getter(catalog))
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
-    assert import_environment.table.surfaces == {'["hall"]'}
+    assert import_environment.table.surfaces == {"[]"}
     [blob] = [blob async for blob in import_environment.cold.list("")]
     archived = pq.read_table(io.BytesIO(await import_environment.cold.read(blob.name)))
-    assert archived.column("surfaces").unique().to_pylist() == ['["hall"]']
+    assert archived.column("surfaces").unique().to_pylist() == ["[]"]
 
 
 async def test_imports_of_a_connection_wait_for_each_other(import_environment: Environment) -> None:

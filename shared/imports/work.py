@@ -542,7 +542,11 @@ class ImportRunner:
     async def _load_file_for_query_table(self, blob_name: str) -> QueryTableFile:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._stores.blobs.download_to_file(blob_name, path)
+            try:
+                await self._stores.blobs.download_to_file(blob_name, path)
+            except FileNotFoundError:
+                # Another attempt deletes the file once it has completed the step.
+                raise _build_other_attempt_error() from None
             return await self._runtime.run_in_thread(read_query_table_file, path)
 
     async def _store_rejected_rows(self, job: Job, step: PreparedStep, attempt: str) -> None:
@@ -614,7 +618,7 @@ def _build_reservation_lost_error() -> WorkspaceError:
 
 
 def _build_other_attempt_error() -> WorkspaceError:
-    detail = "Another attempt of the import is storing its next step; retry later."
+    detail = "Another attempt of the import stores or has stored this step; retry later."
     return WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
 
 

@@ -293,6 +293,29 @@ async def test_an_attempt_does_not_replace_the_step_of_another(
         await environment.database.close()
 
 
+async def test_a_step_whose_file_another_attempt_has_deleted_is_retried(
+    import_environment: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If another attempt completes an open step and deletes its file before this one reads it, this one is repeated."""
+    await import_environment.store_import(build_file(3))
+    import_environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await import_environment.work.run_steps("a1")
+    other = Environment(tmp_path)
+    download = import_environment.blobs.download_to_file
+
+    async def let_other_attempt_complete(blob: str, path: Path) -> None:
+        await other.run_import()
+        await download(blob, path)
+
+    monkeypatch.setattr(import_environment.blobs, "download_to_file", let_other_attempt_complete)
+    with pytest.raises(WorkspaceError, match="Another attempt") as caught:
+        await import_environment.work.run_steps("a1")
+    assert caught.value.kind is Kind.UNAVAILABLE
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    await other.database.close()
+
+
 async def test_rejected_rows_of_an_attempt_without_a_result_are_not_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from shared.imports.parquet_pages import (
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
+    measure_nested_name_bytes,
     measure_row_bytes,
     require_row_group_within_limits,
 )
@@ -43,8 +44,8 @@ class _Part(NamedTuple):
 
     Attributes:
         batch: the rows.
-        size: sum of the row sizes from :func:`measure_row_bytes` and of the column names that the message of each row
-            repeats; 0 for rows that are too large.
+        size: sum of the row sizes from :func:`measure_row_bytes` and of the names of columns and nested properties that
+            each row repeats; 0 for rows that are too large.
         is_too_large: whether each of the rows is too large for a message.
     """
 
@@ -230,9 +231,11 @@ def _split_batch_into_parts(batch: pa.RecordBatch) -> Iterator[_Part]:
     was_too_large = False
     # They do not make a row too large, because the message omits the names of missing values.
     name_bytes = sum(len(name.encode()) for name in batch.schema.names)
-    for number, size in enumerate(measure_row_bytes(batch)):
-        is_too_large = size > MAX_MESSAGE_BYTES
-        counted = 0 if is_too_large else size + name_bytes
+    sizes = zip(measure_row_bytes(batch), measure_nested_name_bytes(batch), strict=True)
+    for number, (size, nested_name_bytes) in enumerate(sizes):
+        # Converting even one row must not need gigabytes, although nearly all of its properties may be missing.
+        is_too_large = size > MAX_MESSAGE_BYTES or nested_name_bytes > STEP_BYTES
+        counted = 0 if is_too_large else size + name_bytes + nested_name_bytes
         if number > start and (is_too_large != was_too_large or total + counted > _PART_BYTES):
             yield _Part(batch.slice(start, number - start), total, was_too_large)
             start, total = number, 0

@@ -129,6 +129,25 @@ def measure_row_bytes(batch: pa.RecordBatch) -> list[int]:
     return reduce(pc.add, sizes).to_pylist() if sizes else [0] * batch.num_rows
 
 
+def measure_nested_name_bytes(batch: pa.RecordBatch) -> list[int]:
+    """Return the bytes of the property names that the objects inside the cells of each row repeat.
+
+    Names of missing properties count, because they become Python objects, too. :func:`measure_row_bytes` omits all
+    names, because the message omits those of missing properties.
+    """
+    sizes = [_measure_name_bytes(array) for array in batch.columns]
+    return list(reduce(pc.add, sizes, _build_constant_array(0, batch.num_rows)).to_pylist())
+
+
+def _measure_name_bytes(array: pa.Array) -> pa.Array:
+    if pa.types.is_struct(array.type):
+        names = sum(len(field.name.encode()) for field in array.type)
+        return reduce(pc.add, map(_measure_name_bytes, array.flatten()), _build_constant_array(names, len(array)))
+    if _is_list_type(array.type) and pa.types.is_nested(array.values.type):
+        return _sum_list_elements(array, _measure_name_bytes(array.values))
+    return _build_constant_array(0, len(array))
+
+
 def _iterate_column_chunks(
     metadata: pq.FileMetaData, group_number: int, pages: Mapping[int, ColumnPages] = _NO_PAGES
 ) -> Iterator[_Chunk]:
@@ -182,6 +201,22 @@ def _measure_struct_bytes(array: pa.StructArray) -> pa.Array:
 
 
 def _measure_list_bytes(array: pa.Array) -> pa.Array:
+    if _find_byte_measuring_function(array.values.type) is None:
+        # Sums would need several times the memory of the numbers.
+        starts, ends = _compute_list_bounds(array)
+        return pc.add(pc.multiply(pc.subtract(ends, starts), 2), 1)
+    return pc.add(_sum_list_elements(array, pc.add(_measure_value_bytes(array.values), 1)), 1)
+
+
+def _sum_list_elements(array: pa.Array, sizes: pa.Array) -> pa.Array:
+    """Return the sum of the sizes of each list's elements; ``sizes`` has those of all ``array.values``."""
+    starts, ends = _compute_list_bounds(array)
+    sums = pa.concat_arrays([_build_constant_array(0, 1), pc.cumulative_sum(sizes)])
+    return pc.subtract(sums.take(ends), sums.take(starts))
+
+
+def _compute_list_bounds(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the positions in ``array.values`` at which each list starts and ends."""
     if pa.types.is_fixed_size_list(array.type):
         width = array.type.list_size
         offsets = pa.array(
@@ -189,13 +224,7 @@ def _measure_list_bytes(array: pa.Array) -> pa.Array:
         )
     else:
         offsets = array.offsets.cast(pa.int64())
-    starts, ends = offsets[:-1], offsets[1:]
-    if _find_byte_measuring_function(array.values.type) is None:
-        # Sums would need several times the memory of the numbers.
-        return pc.add(pc.multiply(pc.subtract(ends, starts), 2), 1)
-    sums = pc.cumulative_sum(pc.add(_measure_value_bytes(array.values), 1))
-    sums = pa.concat_arrays([_build_constant_array(0, 1), sums])
-    return pc.add(pc.subtract(sums.take(ends), sums.take(starts)), 1)
+    return offsets[:-1], offsets[1:]
 
 
 def _is_list_type(kind: pa.DataType) -> bool:

@@ -35,13 +35,17 @@ MAX_STEP_MESSAGE_BYTES: Final = 64 * 1024**2
 ROW_TOO_LONG: Final = f"The row has more than {MAX_ROW_BYTES:,} bytes."
 
 
+MAX_RECORD_CHARACTERS: Final = 4_096
+"""Maximum number of characters of a rejected row's text; the rest is cut off."""
+
+
 class RejectedRow(NamedTuple):
     """Row of an imported file that is not a valid message.
 
     Attributes:
         number: number of the row in the file, from 1.
         reason: the rule that the row breaks, a sentence for the caller.
-        record: text of the row.
+        record: text of the row, up to ``MAX_RECORD_CHARACTERS``.
     """
 
     number: int
@@ -96,8 +100,8 @@ class RowCollector:
         self.message_bytes += len(message.payload)
 
     def reject_row(self, reason: str, record_text: str) -> None:
-        """Add the current row to the rejected rows, with the reason."""
-        self.rejected.append(RejectedRow(self.number, reason, record_text))
+        """Add the current row to the rejected rows, with the reason and the start of its text."""
+        self.rejected.append(RejectedRow(self.number, reason, record_text[:MAX_RECORD_CHARACTERS]))
 
     def reject_next_row_as_too_long(self, row_start: bytes) -> None:
         """Make the next row the current one, and reject it as too long.
@@ -168,8 +172,6 @@ class RangeSource(Protocol):
 
 MAX_LISTED: Final = 100_000
 """Maximum number of rows in the file of rejected rows; further rejected rows are only counted."""
-MAX_RECORD_CHARACTERS: Final = 4_096
-"""Maximum number of characters of a row's text in the file; the rest is cut off."""
 _HEADER: Final = b"row,reason,record\r\n"
 
 
@@ -178,9 +180,7 @@ def format_rejected_rows_as_csv(rows: Iterable[RejectedRow]) -> bytes:
     target = io.StringIO(newline="")
     writer = csv.writer(target)
     for row in rows:
-        writer.writerow(
-            (row.number, escape_csv_formula(row.reason), escape_csv_formula(row.record[:MAX_RECORD_CHARACTERS]))
-        )
+        writer.writerow((row.number, escape_csv_formula(row.reason), escape_csv_formula(row.record)))
     return target.getvalue().encode("utf-8", "replace")
 
 

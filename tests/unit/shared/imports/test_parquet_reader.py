@@ -231,20 +231,47 @@ def test_steps_of_large_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [step.rows for step in read_all_steps(open_file(build_file()))] == rows
 
 
-@pytest.mark.parametrize("is_nested", [False, True])
-def test_steps_of_rows_with_long_names_are_short(monkeypatch: pytest.MonkeyPatch, *, is_nested: bool) -> None:
-    """A step has limited messages although each message repeats the names of columns and of nested properties."""
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ({"n" * 900: [1] * 10}, [3, 1, 3, 3]),
+        ({"nested": [[{"n" * 900: 1}]] * 10}, [3, 1, 3, 3]),
+        ({"escaped": ["\x01" * 200] * 10}, [4, 4, 2]),
+    ],
+)
+def test_steps_of_rows_with_long_messages_are_short(
+    monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[Any]], rows: list[int]
+) -> None:
+    """A step has limited messages although these repeat names of columns and of properties, and escape characters."""
     for module, name in ((parquet_reader, "_PART_BYTES"), (parquet_reader, "STEP_BYTES")):
         monkeypatch.setattr(module, name, 3_000)
     monkeypatch.setattr(step_rows, "MAX_STEP_MESSAGE_BYTES", 3_000)
-    name = "n" * 900
-    columns = {"nested": pa.array([[{name: 1}]] * 10)} if is_nested else {name: pa.array([1] * 10)}
-    if is_nested:
-        monkeypatch.setattr(parquet_reader, "_PART_BYTES", 30)
-    steps = read_all_steps(open_file(build_file(**columns)))
-    assert [step.rows for step in steps] == ([4, 4, 2] if is_nested else [3, 1, 3, 3])
+    steps = read_all_steps(open_file(build_file(**{name: pa.array(values) for name, values in columns.items()})))
+    assert [step.rows for step in steps] == rows
     numbers = [number for step in steps for number in step.messages.column("number").to_pylist()]
     assert numbers == list(range(1, 11))
+
+
+@pytest.mark.parametrize("microseconds", [0, 2**62])
+def test_rows_with_long_nested_names_need_limited_memory(monkeypatch: pytest.MonkeyPatch, microseconds: int) -> None:
+    """A step has limited messages, and short texts of rejected rows, if the names of nested properties are long."""
+    monkeypatch.setattr(parquet_reader, "STEP_BYTES", 2_000_000)
+    target = io.BytesIO()
+    times = pa.array([microseconds] * 40, pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"time": times, "nested": pa.array([[{"n" * 100_000: 1}]] * 40)}), target)
+    steps = read_all_steps(open_file(target.getvalue()))
+    assert sum(step.rows for step in steps) == 40
+    assert max(step.rows for step in steps) < 20
+    assert [row for step in steps for row in step.rejected if len(row.record) > step_rows.MAX_RECORD_CHARACTERS] == []
+
+
+def test_a_row_that_repeats_long_nested_names_too_often_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is too large if the names of its nested properties are larger than a step, although they are missing."""
+    monkeypatch.setattr(parquet_reader, "STEP_BYTES", 50_000)
+    kind = pa.list_(pa.struct([("n" * 1_000, pa.int8())]))
+    lists = pa.array([[{}] * (60 if number == 4 else 1) for number in range(10)], kind)
+    rejected = list_rejected_rows(open_file(build_file(nested=lists)))
+    assert rejected == [(5, "The message has more than 262144 bytes.")]
 
 
 def test_rows_that_are_too_large_are_rejected_among_others() -> None:

@@ -14,6 +14,7 @@ from shared.imports import parquet_sizes
 from shared.imports.parquet_sizes import (
     compute_max_rows_per_batch,
     list_dictionary_column_paths,
+    measure_nested_name_bytes,
     measure_row_bytes,
     require_row_group_within_limits,
 )
@@ -51,6 +52,23 @@ def test_each_text_value_and_element_counts(column: pa.Array, sizes: list[int]) 
     assert measure_row_bytes(batch) == sizes
     assert measure_row_bytes(batch.slice(1)) == sizes[1:]
     assert measure_row_bytes(pa.record_batch({"v": column, "w": column})) == [2 * size for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("column", "sizes"),
+    [
+        (pa.array([1, 2]), [0, 0]),
+        (pa.array([{"ab": 1, "é": {"c": 2}}, None]), [5, 5]),
+        (pa.array([[{"ab": 1}] * 3, None, [], [{"ab": None}]]), [6, 0, 0, 2]),
+        (pa.array([[["x"]], []]), [0, 0]),
+        (pa.array([[{"ab": 1}] * 2] * 2, pa.list_(pa.struct([("ab", pa.int8())]), 2)), [4, 4]),
+    ],
+)
+def test_names_of_nested_properties_count_for_each_object(column: pa.Array, sizes: list[int]) -> None:
+    """Each object inside a row counts the names of its properties, also in a slice of a batch."""
+    batch = pa.record_batch({"v": column})
+    assert measure_nested_name_bytes(batch) == sizes
+    assert measure_nested_name_bytes(batch.slice(1)) == sizes[1:]
 
 
 @pytest.mark.parametrize("value", [[0] * 100, ["a"] * 10, [[1, 2], []], {"a": [{"b": 1}]}, "text", ""])

@@ -9,6 +9,7 @@ from pathlib import Path
 from shared.imports.step_rows import (
     MAX_RECORD_CHARACTERS,
     RejectedRow,
+    RowCollector,
     append_rejected_rows,
     create_rejected_rows_file,
     format_rejected_rows_as_csv,
@@ -28,11 +29,11 @@ def write_rejected_rows_file(folder: Path, parts: Iterable[bytes]) -> Path:
 
 def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
     """Each rejected row has number, reason and text; formulas are escaped, and long text is cut."""
-    parts = [
-        format_rejected_rows_as_csv([RejectedRow(2, 'no "time"', "=cmd()")]),
-        format_rejected_rows_as_csv([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),
-    ]
-    path = write_rejected_rows_file(tmp_path, parts)
+    collector = RowCollector(2)
+    collector.reject_row('no "time"', "=cmd()")
+    collector.number = 7
+    collector.reject_row("too long", "x" * (MAX_RECORD_CHARACTERS + 1))
+    path = write_rejected_rows_file(tmp_path, [format_rejected_rows_as_csv([row]) for row in collector.rejected])
     content = path.read_bytes()
     assert measure_file(path) == (len(content), hashlib.sha256(content).hexdigest())
     header, first, second = csv.reader(content.decode().splitlines())

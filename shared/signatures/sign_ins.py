@@ -105,8 +105,8 @@ class SignInRegistry:
     async def reserve_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
-        If the sign-in is reserved for an abandoned decision, close this use, so that its decision is not appended after
-        the caller was requested to sign in again.
+        If the sign-in is reserved for an abandoned decision, close this use, so that no further attempt to append its
+        decision begins.
 
         Args:
             sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.

@@ -14,6 +14,7 @@ from functions.provenance_replies import build_created_reply, build_record_list_
 from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
+from shared.catalog.models import Policies
 from shared.catalog.signature_models import SignatureRequirement
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, ValidationErrors, WorkspaceError, build_invalid_field_error
@@ -220,11 +221,12 @@ async def _append_amendment(
 
     Raises:
         _ApprovalRequiredError: the stored policy requires approval, but ``policy`` does not.
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED`` if the stored policies no longer have `provenance`.
     """
 
-    async def require_no_approval() -> None:
+    async def confirm_policy() -> None:
         stored = await _load_stored_amendment_policy()
-        if stored.approval_required:
+        if stored.approval_required and not policy.approval_required:
             raise _ApprovalRequiredError(stored)
 
     return await services().provenance.amendments.create(
@@ -234,7 +236,7 @@ async def _append_amendment(
         policy,
         append_id=append_id,
         body_bytes=len(call.request.body),
-        confirm=None if policy.approval_required else require_no_approval,
+        confirm=confirm_policy,
     )
 
 
@@ -393,9 +395,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
 async def _require_no_signature() -> None:
     """Reject a decision without a signature if the stored policies require one, or no longer contain `provenance`."""
     policies = (await services().catalog.reader.load_stored_catalog()).policies
-    if policies.provenance is None:
-        raise build_not_provisioned_error()
-    if policies.signatures.amendments is SignatureRequirement.REQUIRED:
+    if _get_signature_requirement(policies) is SignatureRequirement.REQUIRED:
         raise build_signature_required_error()
 
 
@@ -403,8 +403,19 @@ async def _build_signer_if_needed(
     call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool
 ) -> DecisionSigner | None:
     return await build_signer_if_needed(
-        call, sent_signature, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
+        call,
+        sent_signature,
+        AccessRight.AMENDMENT_APPROVE,
+        _get_signature_requirement,
+        is_rejection=is_rejection,
     )
+
+
+def _get_signature_requirement(policies: Policies) -> SignatureRequirement:
+    """Return whether decisions about amendments need a signature; raise an error without the policy `provenance`."""
+    if policies.provenance is None:
+        raise build_not_provisioned_error()
+    return policies.signatures.amendments
 
 
 async def _load_stored_amendment_policy() -> AmendmentPolicy:

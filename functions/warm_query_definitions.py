@@ -205,7 +205,11 @@ async def _build_signer_if_needed(
     call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool
 ) -> DecisionSigner | None:
     return await build_signer_if_needed(
-        call, sent_signature, AccessRight.WARM_QUERY_APPROVE, lambda policy: policy.queries, is_rejection=is_rejection
+        call,
+        sent_signature,
+        AccessRight.WARM_QUERY_APPROVE,
+        lambda policies: policies.signatures.queries,
+        is_rejection=is_rejection,
     )
 
 

@@ -134,10 +134,16 @@ async def test_nothing_is_appended_after_another_process_has_removed_provenance(
     await own.catalog.reader.load_stored_catalog()
     pending = await app.request("POST", AMENDMENTS, ann, AMENDMENT)
     decision = f"{AMENDMENTS}/{pending.body['RecordID']}/approve?scopeKey=line-1"
-    for address, token, body in ((AMENDMENTS, ann, AMENDMENT), (decision, bob, {})):
-        for policies in ("{provenance: {}}", "{}"):
+    signed = {"signature": {"meaning": "approval"}}
+    for cached, address, token, body in (
+        ("{provenance: {}}", AMENDMENTS, ann, AMENDMENT),
+        ("{provenance: {}}", decision, bob, {}),
+        (REQUIRED, AMENDMENTS, ann, AMENDMENT),
+        (REQUIRED, decision, bob, signed),
+    ):
+        for policies in (cached, "{}"):
             await own.catalog.reader.load_stored_catalog()
             await service.apply(load_document(STRICT.replace(REQUIRED, policies), "test"), "apply")
         reply = await app.request("POST", address, token, body)
-        assert (reply.status, reply.body["code"]) == (503, "PROVENANCE_NOT_PROVISIONED"), address
+        assert (reply.status, reply.body["code"]) == (503, "PROVENANCE_NOT_PROVISIONED"), (cached, address)
     assert (await own.provenance.chain_store.read_tip(chain)).sequence == 1

@@ -320,12 +320,11 @@ class Appender:
         ]
         errors = await asyncio.gather(*(confirm() for _, confirm in confirmations), return_exceptions=True)
         for (entry, _), error in zip(confirmations, errors, strict=True):
-            # An error can be a CancelledError, if the confirmation awaited a task that was cancelled.
             if error is not None:
-                await self._end_rejected_append(entry, error)
+                await self._end_rejected_append(entry, _convert_cancellation(error))
                 batch.remove(entry)
 
-    async def _end_rejected_append(self, entry: PendingAppend, error: BaseException) -> None:
+    async def _end_rejected_append(self, entry: PendingAppend, error: Exception) -> None:
         """End an append whose check or confirmation raised ``error``: give its caller the stored record or an error.
 
         - If the chain contains the append id, the caller gets the stored record. An earlier attempt, or the same
@@ -366,6 +365,19 @@ class Appender:
         """Move all appends of a batch after the first ``kept_count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[kept_count:]))
         del batch[kept_count:]
+
+
+def _convert_cancellation(error: BaseException) -> Exception:
+    """Return the error for the caller of a confirmation that raised ``error``.
+
+    It can be a CancelledError, if the confirmation awaited a task that was cancelled. Nobody cancelled the caller.
+    """
+    if isinstance(error, Exception):
+        return error
+    detail = "The record was not stored, because its confirmation was cancelled; retry later."
+    unavailable = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+    unavailable.__cause__ = error
+    return unavailable
 
 
 def _fail_all(batch: Sequence[PendingAppend], error: BaseException) -> None:

@@ -271,7 +271,7 @@ async def test_a_confirmation_that_took_too_long_is_repeated() -> None:
 
 
 async def test_a_cancelled_confirmation_rejects_its_append_only() -> None:
-    """If a confirmation is cancelled, its append is not stored, and the other appends of the batch are stored."""
+    """If a confirmation is cancelled, only its append fails, with an error, because nobody cancelled its caller."""
     store = FaultyStore()
 
     async def confirm() -> None:
@@ -281,7 +281,10 @@ async def test_a_cancelled_confirmation_rejects_its_append_only() -> None:
     results = await asyncio.gather(
         append_event(log, "1", confirm=confirm), append_event(log, "2"), return_exceptions=True
     )
-    assert isinstance(results[0], asyncio.CancelledError)
+    error = results[0]
+    assert isinstance(error, WorkspaceError)
+    assert (error.kind, error.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    assert isinstance(error.__cause__, asyncio.CancelledError)
     assert read_names(store) == ["2"]
 
 

@@ -4,14 +4,16 @@ A run verifies the chains that have grown since their last verification, beginni
 oldest. A chain that has checkpoints but is not stored, because its records or its head item were deleted, is verified,
 too. A period begins each time that the schedule of the verification is due, so all instances of the service know its
 start. A broken chain is verified in each period, because it may have been repaired. A chain whose verification failed
-is tried again after all other chains, so that a partial outage does not delay these. A verification always begins at
-the first record, and only complete results are stored: a stored intermediate state could be forged so that changed
-records look valid.
+because a store did not respond is tried again after all other chains, so that a partial outage does not delay these.
+After another error, it is tried again in the next period, because the error would probably occur again. A verification
+always begins at the first record, and only complete results are stored: a stored intermediate state could be forged so
+that changed records look valid.
 """
 
+import itertools
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeGuard
 
 from shared.errors import Kind, WorkspaceError, is_permanent
 from shared.observability.logs import fields, get_logger
@@ -65,7 +67,11 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
         self._period_start = ""
         self._reported: set[ChainKey] = set()
+        self._interrupted: dict[ChainKey, int] = {}
+        """Chains whose verification an outage ended in this period, with a number that grows with each failure."""
+        self._failure_numbers = itertools.count(1)
         self._failed: set[ChainKey] = set()
+        """Chains whose verification failed in this period, but not because of an outage."""
         self._outage: WorkspaceError | None = None
 
     async def try_verify_due_chains(self, period_start: datetime) -> bool:
@@ -79,8 +85,8 @@ class BackgroundVerification:
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store did not respond, so that chains were not found, verified or reported.
-                All other chains are verified, unless their verification failed earlier in the period. A later call with
-                the same ``period_start`` repeats the rest.
+                All chains whose verification has not failed before in this period are verified. A later call with the
+                same ``period_start`` repeats the rest.
         """
         deadline = self._runtime.monotonic() + self._seconds
         start = format_rfc3339(period_start)
@@ -88,6 +94,7 @@ class BackgroundVerification:
         if start != self._period_start:
             self._period_start = start
             self._reported.clear()
+            self._interrupted.clear()
             self._failed.clear()
         remaining = await self._verify_chains_until_deadline_and_list_rest(deadline, start)
         try:
@@ -95,14 +102,14 @@ class BackgroundVerification:
         except Exception as error:  # noqa: BLE001  an error of this method would delay the remaining chains
             _LOG.exception("broken audit chains could not be listed")
             self._remember_outage(error)
-        # If only failed chains remain, they are tried again after a pause instead of at once.
-        if self._failed.issuperset(remaining) and self._outage is not None:
+        # If only interrupted chains remain, they are tried again after a pause instead of at once.
+        if all(chain in self._interrupted for chain in remaining) and self._outage is not None:
             raise self._outage
         return not remaining
 
     def _remember_outage(self, error: Exception) -> None:
         """Remember an error of this run if it means that a store did not respond, so that a later run can succeed."""
-        if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE and not is_permanent(error):
+        if _is_outage(error):
             self._outage = error
 
     async def _verify_chains_until_deadline_and_list_rest(
@@ -141,7 +148,8 @@ class BackgroundVerification:
     async def _list_due_chains(self, period_start: str) -> list[ChainKey]:
         """Return the chains that must be verified, sorted by the time of their last verification, oldest first.
 
-        The chains whose verification has failed in this period are last.
+        The chains whose verification an outage ended in this period are last, beginning with the one that was tried
+        least recently, so that each of them has its turn. Chains that failed without an outage are not returned.
         """
         due: list[tuple[str, ChainKey]] = []
         known: set[str] = set()
@@ -156,7 +164,8 @@ class BackgroundVerification:
                 if _is_verification_due(one, period_start, latest)
             ]
         missing = await self._list_due_chains_missing_in_overview(known, period_start)
-        return sorted([*missing, *(chain for _, chain in sorted(due))], key=self._failed.__contains__)
+        chains = [chain for chain in (*missing, *(chain for _, chain in sorted(due))) if chain not in self._failed]
+        return sorted(chains, key=lambda chain: self._interrupted.get(chain, 0))
 
     async def _list_due_chains_missing_in_overview(
         self, known_prefixes: Collection[str], period_start: str
@@ -181,7 +190,7 @@ class BackgroundVerification:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
         If the verification fails with an error, it is logged and remembered, and the result is True, so that the other
-        chains are verified. The chain is due again in the next run.
+        chains are verified. The chain is due again in the next run after an outage, else in the next period.
 
         Args:
             chain: chain to verify.
@@ -198,7 +207,10 @@ class BackgroundVerification:
                     return False
             await self._finish_verification(run, period_start)
         except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
-            self._failed.add(chain)
+            if _is_outage(error):
+                self._interrupted[chain] = next(self._failure_numbers)
+            else:
+                self._failed.add(chain)
             count("workspace.chain.verify.failures", target=chain.target.value)
             _log_failure("an audit chain could not be verified", chain, error)
             self._remember_outage(error)
@@ -246,6 +258,11 @@ def _is_verification_due(summary: ChainSummary, period_start: str, latest_verdic
         return True
     # A chain that grows during a period is due in the next one.
     return verdict.verified_at < period_start and (verdict.records != summary.records or not verdict.is_valid)
+
+
+def _is_outage(error: Exception) -> TypeGuard[WorkspaceError]:
+    """Return whether an error means that a store did not respond, so that a later attempt can succeed."""
+    return isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE and not is_permanent(error)
 
 
 def _log_failure(message: str, chain: ChainKey, error: Exception) -> None:

@@ -402,6 +402,33 @@ async def test_failed_chains_do_not_delay_the_others(verification_parts: Verific
     assert recorder.started[2:] == [healthy, min(recorder.failing)]
 
 
+async def test_interrupted_chains_take_turns(verification_parts: VerificationParts) -> None:
+    """Of the chains that an outage interrupted, the one that was tried least recently is first, so each has a turn."""
+    background, period_start = verification_parts.open(seconds=2), SYSTEM_RUNTIME.now()
+    outage = WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log does not respond; retry later.")
+    first, second, third = sorted((PLATFORM, BATCH, OTHER))
+    verification_parts.recorder.failing = dict.fromkeys((first, second, third), outage)
+    for _ in range(3):
+        with contextlib.suppress(WorkspaceError):
+            await background.try_verify_due_chains(period_start)
+    assert verification_parts.recorder.started == [first, second, third, first, second, third]
+
+
+async def test_chains_that_failed_without_an_outage_wait_for_the_next_period(
+    verification_parts: VerificationParts,
+) -> None:
+    """A chain whose verification failed without an outage is tried once in a period, also if its runs have no time."""
+    background, period_start = verification_parts.open(seconds=1), SYSTEM_RUNTIME.now()
+    chains, recorder = sorted((PLATFORM, BATCH, OTHER)), verification_parts.recorder
+    recorder.failing = dict.fromkeys(chains, AttributeError("startswith"))
+    assert [await background.try_verify_due_chains(period_start) for _ in chains] == [False, False, True]
+    assert recorder.started == chains
+    recorder.failing.clear()
+    while not await run_in_new_period(background):
+        pass
+    assert all((await verification_parts.verdicts()).values())
+
+
 async def test_an_outage_of_the_checkpoint_store_does_not_hide_a_deleted_chain(
     verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

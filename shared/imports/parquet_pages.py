@@ -11,11 +11,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared.imports.row_mapping import FileRejectedError
 from shared.imports.step_rows import RangeSource
 
-MAX_GROUP_PAGES: Final = 1_000_000
-"""Maximum number of pages of a row group. A page without values needs few bytes, but time to read its header."""
+MAX_STEP_PAGES: Final = 1_000_000
+"""Maximum number of pages in the row groups that one step reads; they need few bytes, but time to read the headers."""
 _WINDOW_BYTES: Final = 65_536
 """Number of bytes in which a page header is searched at first; few headers are larger."""
 _BUFFER_BYTES: Final = 4 * 1024**2
@@ -25,7 +24,6 @@ _MAX_HEADER_BYTES: Final = 16 * 1024**2
 _MAX_DEPTH: Final = 4
 _MAX_FIELD: Final = 100
 _MAX_VARINT_BYTES: Final = 10
-
 _PADDING_BYTES: Final = 100
 """Number of bytes that pyarrow reads after a column of an early writer, which stated a size that was too small."""
 
@@ -86,9 +84,14 @@ class BufferedSource:
         """Return ``size`` bytes from the byte position ``start`` on; fewer at the end of the file."""
         offset = start - self._start
         if not 0 <= offset <= offset + size <= len(self._buffer):
-            self._start, offset = start, 0
+            # If the read fails, the position still belongs to the buffer.
             self._buffer = self._source.read(start, max(size, _BUFFER_BYTES))
+            self._start, offset = start, 0
         return self._buffer[offset : offset + size]
+
+
+class TooManyPagesError(Exception):
+    """A column has more pages than the limit."""
 
 
 class _TruncatedError(Exception):
@@ -96,9 +99,9 @@ class _TruncatedError(Exception):
 
 
 def find_column_padding(metadata: pq.FileMetaData) -> int:
-    """Return how many bytes after each column the decoder reads, too.
+    """Return the number of bytes after each column that the decoder also reads.
 
-    These are more than 0 for the writer ``parquet-mr``; pyarrow reads them for its versions before 1.2.9. For later
+    The number is 0 except for the writer ``parquet-mr``; pyarrow reads them for its versions before 1.2.9. For later
     versions they change nothing, because the pages of a column have all its values.
 
     Args:
@@ -108,19 +111,19 @@ def find_column_padding(metadata: pq.FileMetaData) -> int:
 
 
 def read_column_pages(
-    source: RangeSource, column: pq.ColumnChunkMetaData, max_pages: int = MAX_GROUP_PAGES, padding: int = 0
+    source: RangeSource, column: pq.ColumnChunkMetaData, max_pages: int = MAX_STEP_PAGES, padding: int = 0
 ) -> ColumnPages:
     """Read the headers of the pages of a column that the decoder would read.
 
     Args:
         source: the file.
         column: description of the column in a row group, from the footer.
-        max_pages: number of pages that the other columns leave of the row group's limit.
+        max_pages: number of pages that other columns leave of the step's limit.
         padding: result of :func:`find_column_padding` for the file.
 
     Raises:
         pa.ArrowInvalid: a page header is not valid.
-        FileRejectedError: the row group has too many pages.
+        TooManyPagesError: the column has more than ``max_pages`` pages.
     """
     start, dictionary = column.data_page_offset, column.dictionary_page_offset
     if dictionary is not None and 0 < dictionary < start:
@@ -132,8 +135,7 @@ def read_column_pages(
     while values < column.num_values and not reader.is_at_end:
         count += 1
         if count > max_pages:
-            rule = f"A row group has more than {MAX_GROUP_PAGES} pages."
-            raise FileRejectedError(f"{rule} Write the file with larger pages or smaller row groups.")
+            raise TooManyPagesError
         header, header_bytes = reader.read_header_and_skip_page()
         unpacked += header_bytes + header[_UNPACKED_SIZE]
         number, encoding_field = _HEADER_FIELDS.get(header[_PAGE_TYPE], (0, 0))

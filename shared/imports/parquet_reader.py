@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shared.imports.parquet_pages import (
-    MAX_GROUP_PAGES,
+    MAX_STEP_PAGES,
     BufferedSource,
     ColumnPages,
+    TooManyPagesError,
     find_column_padding,
     read_column_pages,
 )
@@ -88,6 +89,7 @@ class ParquetReader:
         special = {mapper.mapping.timestamp, mapper.mapping.device, mapper.mapping.message_id}
         self._wanted = None if wanted is None else sorted({*wanted, *filter(None, special)})
         self._next: tuple[int, Iterator[_Part]] | None = None
+        self._remaining_pages = MAX_STEP_PAGES
 
     @property
     def columns(self) -> Sequence[str]:
@@ -108,6 +110,7 @@ class ParquetReader:
             max_rows: maximum number of rows; None for the usual size of a step.
         """
         collector = RowCollector(first_row_number - 1)
+        self._remaining_pages = MAX_STEP_PAGES
         try:
             for part in self._iterate_parts_of_step(position, min(max_rows or STEP_ROWS, STEP_ROWS)):
                 self._convert_rows(part, collector)
@@ -180,16 +183,27 @@ class ParquetReader:
         group = self._file.metadata.row_group(group_number)
         pages: dict[int, ColumnPages] = {}
         padding = find_column_padding(self._file.metadata)
-        remaining = MAX_GROUP_PAGES
+        is_first_of_step = self._remaining_pages == MAX_STEP_PAGES
         for index in range(group.num_columns):
             column = group.column(index)
             if self._is_wanted(column.path_in_schema):
-                pages[index] = read_column_pages(self._page_source, column, remaining, padding)
-                remaining -= pages[index].page_count
+                try:
+                    pages[index] = read_column_pages(self._page_source, column, self._remaining_pages, padding)
+                except TooManyPagesError:
+                    raise _build_too_many_pages_error(group_number, is_first_of_step=is_first_of_step) from None
+                self._remaining_pages -= pages[index].page_count
         return pages
 
     def _is_wanted(self, path: str) -> bool:
         return self._wanted is None or any(path == name or path.startswith(f"{name}.") for name in self._wanted)
+
+
+def _build_too_many_pages_error(group_number: int, *, is_first_of_step: bool) -> FileRejectedError:
+    name = f"Row group {group_number + 1}"
+    groups = f"{name} has" if is_first_of_step else f"{name} and the row groups shortly before it have"
+    advice = "smaller row groups" if is_first_of_step else "fewer row groups"
+    rule = f"{groups} more than {MAX_STEP_PAGES:,} pages in the imported columns"
+    return FileRejectedError(f"{rule}; write the file with larger pages or {advice}.")
 
 
 class _SeekableSource(io.RawIOBase):

@@ -2,6 +2,7 @@
 
 import io
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -121,6 +122,18 @@ def test_columns_and_pages_are_read_together() -> None:
     buffered = BufferedSource(source)
     assert [read_column_pages(buffered, group.column(number)) for number in range(10)] == expected
     assert len(source.reads) == 2
+
+
+def test_a_failed_read_leaves_the_buffer_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a read of the file failed, a repetition of this read returns the right bytes."""
+    source = MemorySource(bytes(5 * 1024**2) + b"right")
+    buffered = BufferedSource(source)
+    buffered.read(0, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "read", Mock(side_effect=OSError("unavailable"))
+        with pytest.raises(OSError, match="unavailable"):
+            buffered.read(5 * 1024**2, 5)
+    assert buffered.read(5 * 1024**2, 5) == b"right"
 
 
 def test_row_groups_are_read_together() -> None:

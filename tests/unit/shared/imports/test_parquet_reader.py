@@ -347,8 +347,23 @@ def test_the_pages_of_a_row_group_are_limited_over_all_columns(monkeypatch: pyte
     """A row group is rejected if its columns together have more pages than the limit."""
     content = io.BytesIO()
     pq.write_table(pa.table({"time": ["2026-01-05T11:00:00Z"], "value": [1]}), content, use_dictionary=False)
-    monkeypatch.setattr(parquet_reader, "MAX_GROUP_PAGES", 2)
+    monkeypatch.setattr(parquet_reader, "MAX_STEP_PAGES", 2)
     assert len(list_messages(open_file(content.getvalue()))) == 1
-    monkeypatch.setattr(parquet_reader, "MAX_GROUP_PAGES", 1)
-    with pytest.raises(FileRejectedError, match="A row group has more than"):
+    monkeypatch.setattr(parquet_reader, "MAX_STEP_PAGES", 1)
+    with pytest.raises(FileRejectedError, match="Row group 1 has more than 1 pages in the imported columns"):
         list_messages(open_file(content.getvalue()))
+
+
+def test_the_pages_of_a_step_are_limited_over_all_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is rejected if the row groups of a step together have more pages than the limit; each step has its own."""
+    content = io.BytesIO()
+    table = pa.table({"time": ["2026-01-05T11:00:00Z"] * 2, "value": [1, 2]})
+    pq.write_table(table, content, use_dictionary=False, row_group_size=1)
+    monkeypatch.setattr(parquet_reader, "MAX_STEP_PAGES", 3)
+    reader = open_file(content.getvalue())
+    with pytest.raises(FileRejectedError, match="Row group 2 and the row groups shortly before it have more than 3 p"):
+        reader.read_step(0, 1)
+    monkeypatch.setattr(parquet_reader, "MAX_STEP_PAGES", 4)
+    step = reader.read_step(0, 1)
+    assert step is not None
+    assert step.rows == 2

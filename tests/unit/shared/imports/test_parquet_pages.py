@@ -130,7 +130,7 @@ def test_a_failed_read_leaves_the_buffer_valid(monkeypatch: pytest.MonkeyPatch) 
     buffered = BufferedSource(source)
     buffered.read(0, 5)
     with monkeypatch.context() as patch:
-        patch.setattr(source, "read", Mock(side_effect=OSError("unavailable"))
+        patch.setattr(source, "read", Mock(side_effect=OSError("unavailable")))
         with pytest.raises(OSError, match="unavailable"):
             buffered.read(5 * 1024**2, 5)
     assert buffered.read(5 * 1024**2, 5) == b"right"

@@ -335,7 +335,7 @@ async def test_a_confirmed_change_is_stored_in_time_or_not_at_all(
     async with open_catalog_stores(tmp_path) as opened:
         monkeypatch.setattr(opened.store, "save", wait_forever)
         service = CatalogService(opened.store, opened.log, on_change=lambda: changes.append("changed"))
-        with pytest.raises(WorkspaceError, match="with the same Idempotency-Key") as caught:
+        with pytest.raises(WorkspaceError, match="without one, read the query first") as caught:
             await service.commit_api_changes(create_api_query, "ann", confirm=confirm)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
     assert changes == ["changed"]

@@ -415,8 +415,8 @@ class CatalogService:
         except TimeoutError as error:
             self._on_change()
             detail = (
-                "The catalog did not respond in time, so it is unknown whether the change is stored. Repeat the request "
-                "with its Idempotency-Key; without one, read the query first."
+                "The catalog did not respond in time, so it is unknown whether the change is stored. Repeat the "
+                "request with its Idempotency-Key; without one, read the query first."
             )
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
         except WorkspaceError as error:

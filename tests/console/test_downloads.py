@@ -6,7 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.console.visits import Console, open_console
-from tests.service.local_service import Service, wait_until
+from tests.service.local_service import Service, build_range_around_now, wait_until
 
 CONNECTION = "line-gateway"
 ROWS = 40
@@ -17,7 +17,7 @@ def _wait_until_archived(service: Service) -> None:
     editor = service.create_client("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
-    body = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
+    body = {"dateRange": build_range_around_now()}
 
     def count_rows() -> int:
         reply = editor.post(

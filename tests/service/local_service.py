@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -140,6 +141,12 @@ class SharedService:
         if running is not None and (next_test is None or self._folder not in next_test.parents):
             self._running = None
             assert running.stop() == 0
+
+
+def build_range_around_now() -> dict[str, str]:
+    """Return the ``dateRange`` of a download that contains the messages of this test run, whatever the date is."""
+    today = datetime.now(UTC)
+    return {"start": (today - timedelta(days=30)).isoformat(), "end": (today + timedelta(days=30)).isoformat()}
 
 
 def wait_until[T](read_value: Callable[[], T], is_accepted: Callable[[T], Any], seconds: float = 30) -> T:

@@ -25,7 +25,7 @@ from websockets.exceptions import WebSocketException
 
 from tests.docs.test_readme import test_the_tour_prints_the_shown_outputs as run_tour
 from tests.plain_http import NO_TLS
-from tests.service.local_service import ROOT, Service, wait_until
+from tests.service.local_service import ROOT, Service, build_range_around_now, wait_until
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "60"))
 HEALTH_SECONDS = 0.25
@@ -46,7 +46,7 @@ ESCAPES = (
     "let f = () { database('other').Telemetry }; f()",
 )
 DEEP = f"print parse_json('{'[' * 20_000}{']' * 20_000}')"
-RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
+RANGE = {"dateRange": build_range_around_now()}
 
 
 @pytest.fixture

@@ -15,12 +15,18 @@ import httpx
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, wait_until
+from tests.service.local_service import (
+    Service,
+    build_range_around_now,
+    check_failing_fields,
+    check_problem,
+    count_rows,
+    wait_until,
+)
 
 SLOWEST_SECONDS = 60.0
 """Maximum duration of a reply while a dependency fails."""
 EVENT = {"ActionType": "Update", "EntityType": "Pump", "EntityID": "p-1", "ScopeKey": "line-1"}
-DOWNLOAD = {"format": "csv", "dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-01T00:00:00Z"}}
 ORDERS = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
 TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 MCP_ACCEPTS = {"Accept": "application/json, text/event-stream"}
@@ -250,7 +256,8 @@ def test_a_missing_blob_store_affects_only_downloads(plant: Service) -> None:
 
 def _download_rows(service: Service) -> str:
     caller = service.create_client("editor@t")
-    reply = caller.post("/oi-api/downloads/data-connections/press", json=DOWNLOAD, headers={"Prefer": "wait=30"})
+    body = {"format": "csv", "dateRange": build_range_around_now()}
+    reply = caller.post("/oi-api/downloads/data-connections/press", json=body, headers={"Prefer": "wait=30"})
     assert reply.is_success, reply.text
     return "".join(service.create_anonymous_client().get(file["url"]).text for file in reply.json().get("files", []))
 

@@ -8,13 +8,13 @@ A message that was sent again within a day is a duplicate and is returned once. 
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from shared.cold_data import long_texts
@@ -45,7 +45,8 @@ DUPLICATE_WINDOW = 24 * 3600 * 1_000_000
 """Microseconds after the first arrival of a message id in which further arrivals are duplicates."""
 TABLE = "copies"
 """Temporary table of duplicate rows: partition, sequence and enqueued time in microseconds."""
-BATCH_ROWS = 50_000
+BATCH_ROWS = 49_152
+"""Maximum rows of a batch; a multiple of the rows that downloads convert together."""
 BATCH_BYTES = 16 * 1024 * 1024
 """Maximum size of a batch's texts in the columns ``LONG``, estimated from the longest row; one row may exceed it."""
 BLOCK_HOURS = 24
@@ -203,14 +204,42 @@ class ColdReader:
                 ``SCRATCH_FULL`` if the scratch disk is full, ``DOWNLOAD_OUT_OF_MEMORY`` if the memory is not enough.
         """
         async with self._runtime.open_scratch_folder(self._scratch, "cold-") as folder:
-            engine = await self._runtime.run_in_thread(open_engine, folder)
+            engine = _SharedEngine(await self._runtime.run_in_thread(open_engine, folder), self._runtime)
             try:
                 reading = _RangeReader(self._store, connection, start, end, engine, folder, runtime=self._runtime)
                 with translate_resource_errors(folder):
                     async for batch in reading.read_batches():
                         yield batch
             finally:
-                await self._runtime.run_in_thread(engine.close)
+                await engine.run(engine.engine.close)
+
+
+class _SharedEngine:
+    """DuckDB engine for worker threads, which use it one after the other.
+
+    After a cancellation a thread may still execute a query, and DuckDB refuses another call meanwhile.
+    """
+
+    def __init__(self, engine: "duckdb.DuckDBPyConnection", runtime: Runtime) -> None:
+        self.engine = engine
+        self._runtime = runtime
+        self._lock = Lock()
+
+    async def run[**P, T](self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that uses the engine in a worker thread, and return its result.
+
+        A cancellation interrupts the query of the function; the next call waits until the function has ended.
+        """
+
+        def call_alone() -> T:
+            with self._lock:
+                return function(*args, **kwargs)
+
+        try:
+            return await self._runtime.run_in_thread(call_alone)
+        except asyncio.CancelledError:
+            self.engine.interrupt()
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +268,7 @@ class _RangeReader:
         connection: str,
         start: datetime,
         end: datetime,
-        engine: "duckdb.DuckDBPyConnection",
+        engine: _SharedEngine,
         folder: Path,
         *,
         runtime: Runtime,
@@ -265,14 +294,14 @@ class _RangeReader:
         )
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
-        duplicates = await self._runtime.run_in_thread(DuplicateFinder, self._engine)
+        duplicates = await self._engine.run(DuplicateFinder, self._engine.engine)
         while wanted:
             block = [hour for hour in wanted if hour - wanted[0] < BLOCK_HOURS * HOUR]
             wanted = wanted[len(block) :]
             await self._fetch_block_and_adjacent_hours(block, known)
             files = [file for local in self._local.values() for file in local.files]
             until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
-            found = await self._runtime.run_in_thread(duplicates.add_duplicates_of_block_and_count_all, files, until)
+            found = await self._engine.run(duplicates.add_duplicates_of_block_and_count_all, files, until)
             for hour in block:
                 async for batch in self._read_rows_of_hour(self._local[hour], exclude_duplicates=found > 0):
                     yield batch
@@ -331,12 +360,10 @@ class _RangeReader:
             fetched_hour, exclude_duplicates=exclude_duplicates
         )
         try:
-            while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
+            while (batch := await self._engine.run(next, rows, None)) is not None:
                 yield batch
         finally:
-            # After a cancellation a thread may still execute the generator; closing the engine ends it.
-            with contextlib.suppress(ValueError):
-                rows.close()
+            await self._engine.run(rows.close)
 
     def _read_rows_with_short_texts(
         self, fetched_hour: _FetchedHour, *, exclude_duplicates: bool
@@ -353,7 +380,7 @@ class _RangeReader:
             exclude_duplicates=exclude_duplicates,
         )
         most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_bytes or 0)
-        yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
+        yield from self._engine.engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
     def _read_rows_with_long_texts(
         self, fetched_hour: _FetchedHour, *, exclude_duplicates: bool
@@ -364,7 +391,7 @@ class _RangeReader:
         must be True if the table of duplicates has rows.
         """
         spilled = ["payload"]
-        with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
+        with long_texts.LongTextSpill(self._engine.engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in fetched_hour.files:
                 spill.add_blob(file, fetched_hour.hour.longest_row_bytes)
             references = long_texts.list_text_reference_columns(spilled)

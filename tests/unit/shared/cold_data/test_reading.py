@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.cold_data.archive import Archive
 from shared.cold_data.inventory import CONCURRENT_DOWNLOADS
-from shared.cold_data.reading import ColdReader
+from shared.cold_data.reading import ColdReader, DuplicateFinder
 from shared.telemetry.models import HubEvent
 from tests.random_examples import scale_examples
 from tests.unit.shared.cold_data.archived import (
@@ -152,6 +153,28 @@ async def test_local_copies_are_deleted_in_worker_threads(tmp_path: Path, monkey
     assert len(await read_ids(store)) == 5
     assert {name for name, _ in calls} == {"unlink", "mkdir"}
     assert threading.get_ident() not in {thread for _, thread in calls}
+
+
+async def test_a_cancelled_read_ends_its_query_and_closes_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a read is cancelled during a query, the query is interrupted, and then the engine is closed."""
+    store, is_querying, engines = open_folder_store(tmp_path), threading.Event(), []
+    await Archive(store).store_events([build_event(1)])
+
+    def query_for_years(self: DuplicateFinder, *_: object) -> int:
+        engines.append(self._engine)
+        is_querying.set()
+        return len(self._engine.execute("SELECT count(*) FROM range(1000000000000000)").fetchall())
+
+    monkeypatch.setattr(DuplicateFinder, "add_duplicates_of_block_and_count_all", query_for_years)
+    read = asyncio.create_task(read_ids(store))
+    await asyncio.to_thread(is_querying.wait)
+    read.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await read
+    with pytest.raises(duckdb.ConnectionException, match="closed"):
+        engines[0].execute("SELECT 1")
 
 
 def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:

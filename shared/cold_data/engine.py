@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MEMORY_PER_THREAD_MB = 60
 """Memory of each thread, because each thread allocates its own vectors; one thread gets twice as much."""
 _MOST_THREADS = 4
+_FREED_MEMORY = "8MB"
 
 
 def open_engine(scratch_folder: Path) -> "duckdb.DuckDBPyConnection":
@@ -29,6 +30,9 @@ def open_engine(scratch_folder: Path) -> "duckdb.DuckDBPyConnection":
         "threads": threads,
         "temp_directory": str(scratch_folder / "spilled"),
         "max_temp_directory_size": f"{count_free_bytes(scratch_folder)}B",
+        # Memory that a query has freed is returned to the operating system before the next one takes its own.
+        "allocator_flush_threshold": _FREED_MEMORY,
+        "allocator_bulk_deallocation_flush_threshold": _FREED_MEMORY,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
@@ -20,7 +20,7 @@ FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 """Columns before the payload in every format."""
 
 
-def resize_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def resize_batches(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
     """Yield the same rows in batches of similar, limited size: split large batches, and join small batches."""
     for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):

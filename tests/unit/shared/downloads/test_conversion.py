@@ -212,6 +212,21 @@ def test_empty_range_creates_one_file(tmp_path: Path) -> None:
     assert pq.read_schema(file.path).names == ["timestamp", "connection", "deviceId", "messageId", "payload"]
 
 
+@pytest.mark.parametrize(("last_payload", "expected_reads"), [({"a": 1}, 1), ({"b": 1}, 3)])
+def test_rows_are_read_again_only_for_unknown_paths(
+    tmp_path: Path, last_payload: dict[str, int], expected_reads: int
+) -> None:
+    """A CSV file needs one read of the rows; a path that the first rows lack needs a second and a third one."""
+    reads: list[None] = []
+
+    def yield_rows() -> Iterator[pa.RecordBatch]:
+        reads.append(None)
+        return build_batches([{"a": 1}] * 40_000 + [last_payload], 10_000)
+
+    [file], _ = write_csv("pump", yield_rows, tmp_path, frozenset())
+    assert (file.rows, len(reads)) == (40_001, expected_reads)
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_a_new_file_begins_before_the_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """A new file begins before the size limit; each file has whole rows and states its size and digest."""

@@ -43,6 +43,22 @@ def test_repeated_messages_are_progress_of_a_replay() -> None:
     assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
 
 
+@pytest.mark.parametrize("ahead", [timedelta(hours=-12), timedelta(minutes=2)])
+def test_the_clock_of_the_computer_does_not_matter(ahead: timedelta) -> None:
+    """Whether the clock of this computer is behind or ahead, a stream misses nothing and does not go back too far."""
+    now = datetime.now(UTC) - ahead
+    since = now - timedelta(hours=2)
+    position = StreamPosition(since.isoformat())
+    position.record_connection_opened(now)
+    for number, moment in enumerate((since + timedelta(minutes=10), now)):
+        position.record_if_new(build_message(number, moment))
+    assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
+    position = StreamPosition(None)
+    position.record_connection_opened(now)
+    position.record_if_new(build_message(1, now))
+    assert position.find_start_time() == (now - timedelta(minutes=1)).isoformat()
+
+
 def test_a_late_live_message_does_not_end_a_replay() -> None:
     """The position of a replay is that of its newest message, although a live message was measured later."""
     now = datetime.now(UTC)

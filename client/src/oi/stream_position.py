@@ -1,5 +1,6 @@
 """Position in a live stream, from which the stream continues after a lost connection."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -33,7 +34,8 @@ class StreamPosition:
         self._timestamps: dict[tuple[str, str], str] = {}
         self._max_remembered = 2 * _REMEMBERED
         self._newest = ""
-        self._received = datetime.now(UTC)
+        self._clock = _ServiceClock(datetime.now(UTC))
+        self._received = self._clock.now()
 
     def find_start_time(self) -> str | None:
         """Return the start time for the request that continues the stream; None to receive only new messages.
@@ -53,9 +55,9 @@ class StreamPosition:
         ones.
         """
         if self._newest and self._earliest is not None and self._oldest is not None:
-            newest = min(datetime.fromisoformat(self._newest), self._received)
+            newest = datetime.fromisoformat(self._newest)
             is_late = self._oldest < newest < self._earliest
-            start = _subtract_overlap(newest, self._oldest if is_late else self._earliest)
+            start = _subtract_overlap(min(newest, self._received), self._oldest if is_late else self._earliest)
             # The connection may have been lost after the last message, so later time is no sign of an ended replay.
             if self._replay is not None and not self._replay.has_ended(self._received):
                 start = min(start, self._replay.position)
@@ -70,9 +72,10 @@ class StreamPosition:
         message arrives.
 
         Args:
-            opened_at: current time by the clock of the service, because that of this computer can be ahead. It can be
+            opened_at: current time by the clock of the service, because that of this computer can be wrong. It can be
                 rounded down to whole seconds.
         """
+        self._clock = _ServiceClock(opened_at)
         # The service has accepted the start time, so it is RFC 3339, possibly in lower case.
         start = None if self._start is None else datetime.fromisoformat(self._start.upper())
         if start is None or (self._earliest is None and start >= opened_at + _CLOCK_STEP):
@@ -80,12 +83,12 @@ class StreamPosition:
             self._earliest = opened_at - _OVERLAP
         else:
             self._earliest = self._earliest or start
-            self._replay = _Replay(start, datetime.now(UTC))
+            self._replay = _Replay(start, opened_at)
         self._oldest = self._oldest or min(self._earliest, opened_at - _MAX_LAG)
 
     def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""
-        timestamp, now = message["Timestamp"], datetime.now(UTC)
+        timestamp, now = message["Timestamp"], self._clock.now()
         if self._replay is not None:
             # Repeated messages are progress of the replay, too.
             self._replay.record_message(datetime.fromisoformat(timestamp), now)
@@ -114,6 +117,22 @@ class StreamPosition:
         self._max_remembered = 2 * len(remembered)
 
 
+class _ServiceClock:
+    """Clock of the service while a connection is open; it does not depend on the clock of this computer.
+
+    Args:
+        opened_at: time of the service at which the connection was opened.
+    """
+
+    def __init__(self, opened_at: datetime) -> None:
+        self._opened_at = opened_at
+        self._opened_at_monotonic = time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the current time of the service; too early if this computer was suspended since the opening."""
+        return self._opened_at + timedelta(seconds=time.monotonic() - self._opened_at_monotonic)
+
+
 class _Replay:
     """Progress of a replay of stored messages, between which live messages can arrive.
 
@@ -122,7 +141,7 @@ class _Replay:
 
     Args:
         start: start time of the replay.
-        opened: time at which the connection was opened.
+        opened: time at which the connection was opened, by the clock of the service.
 
     Attributes:
         position: time from which messages may be missing if the connection is lost now.

@@ -13,6 +13,12 @@ def build_message(number: int, moment: datetime) -> dict[str, Any]:
     return {"ID": f"m-{number}", "Timestamp": moment.isoformat(), "Metadata": {"ConnectionLookup": "rig"}}
 
 
+@pytest.fixture
+def _one_replayed_message_is_the_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REPLAY_TAIL", 1)
+
+
+@pytest.mark.usefixtures("_one_replayed_message_is_the_position")
 def test_a_live_message_does_not_end_a_replay() -> None:
     """If the connection is lost during a replay, the stream continues where the replay was, despite live messages."""
     now = datetime.now(UTC)
@@ -27,22 +33,23 @@ def test_a_live_message_does_not_end_a_replay() -> None:
 
 
 def test_repeated_messages_are_progress_of_a_replay() -> None:
-    """A second replay that is lost continues where it was, although it returned only messages of the first one."""
+    """A replay that is lost continues at the last message that it repeated, because this one is certainly replayed."""
     now = datetime.now(UTC)
     since = now - timedelta(hours=2)
     replayed = [build_message(number, since + timedelta(minutes=10 * number)) for number in range(1, 4)]
     position = StreamPosition(since.isoformat())
     position.record_connection_opened(now)
     assert [position.record_if_new(each) for each in (replayed[0], build_message(9, now))] == [True, True]
-    assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
+    assert position.find_start_time() == since.isoformat()
     position.record_connection_opened(now)
     assert [position.record_if_new(each) for each in replayed] == [False, True, True]
-    assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
+    assert position.find_start_time() == (since + timedelta(minutes=9)).isoformat()
     position.record_connection_opened(now)
     assert position.record_if_new(replayed[2]) is False
     assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
 
 
+@pytest.mark.usefixtures("_one_replayed_message_is_the_position")
 @pytest.mark.parametrize("ahead", [timedelta(hours=-12), timedelta(minutes=2)])
 def test_the_clock_of_the_computer_does_not_matter(ahead: timedelta) -> None:
     """Whether the clock of this computer is behind or ahead, a stream misses nothing and does not go back too far."""
@@ -59,16 +66,18 @@ def test_the_clock_of_the_computer_does_not_matter(ahead: timedelta) -> None:
     assert position.find_start_time() == (now - timedelta(minutes=1)).isoformat()
 
 
-def test_a_late_live_message_does_not_end_a_replay() -> None:
-    """The position of a replay is that of its newest message, although a live message was measured later."""
+def test_late_live_messages_do_not_end_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The position of a replay is its oldest recent message, because later ones can be live messages that are late."""
+    monkeypatch.setattr(module, "_REPLAY_TAIL", 3)
     now = datetime.now(UTC)
     since = now - timedelta(hours=2)
     position = StreamPosition(since.isoformat())
     position.record_connection_opened(now)
-    moments = (since + timedelta(minutes=10), now - timedelta(seconds=90), since + timedelta(minutes=20))
-    for number, moment in enumerate(moments):
+    replayed = [since + timedelta(minutes=10 * number) for number in range(1, 4)]
+    late = [now - timedelta(seconds=seconds) for seconds in (90, 89)]
+    for number, moment in enumerate([*replayed, *late]):
         position.record_if_new(build_message(number, moment))
-    assert position.find_start_time() == (since + timedelta(minutes=19)).isoformat()
+    assert position.find_start_time() == (since + timedelta(minutes=29)).isoformat()
 
 
 def test_live_messages_are_the_position_after_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:

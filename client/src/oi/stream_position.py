@@ -1,6 +1,7 @@
 """Position in a live stream, from which the stream continues after a lost connection."""
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -15,6 +16,12 @@ _MAX_LAG = timedelta(hours=24)
 _MAX_REPLAY_PAUSE = timedelta(seconds=240)
 """After this time without progress a replay has ended; the service limits a replay to 200 seconds where live messages
 arrive between replayed ones."""
+_REPLAY_TAIL = 1_000
+"""Number of last messages of a replay of which some can be live messages that arrived late.
+
+A replay sends some hundred messages a second, and waits for its turn for at most 200 seconds; in this time, more late
+messages in a row are unlikely.
+"""
 _CLOCK_STEP = timedelta(seconds=1)
 """Precision of the service's time, because an HTTP date has whole seconds."""
 
@@ -50,9 +57,9 @@ class StreamPosition:
         Older timestamps are ignored, because a clock that was reset to 1970 must not start a replay of all messages.
 
         While the service may still be sending stored messages (a replay), the start time is no later than the position
-        of the replay: 60 seconds before the last replayed message, but not before the start of the replay. A live
-        message does not show that the replay has ended, because the service can send live messages between replayed
-        ones.
+        of the replay: 60 seconds before the oldest of its last 1,000 messages, but not before the start of the replay.
+        A live message does not show that the replay has ended, because the service can send live messages between
+        replayed ones.
         """
         if self._newest and self._earliest is not None and self._oldest is not None:
             newest = datetime.fromisoformat(self._newest)
@@ -89,12 +96,12 @@ class StreamPosition:
     def record_if_new(self, message: Mapping[str, Any]) -> bool:
         """Record a received message; return False if the stream has already yielded this message."""
         timestamp, now = message["Timestamp"], self._clock.now()
-        if self._replay is not None:
-            # Repeated messages are progress of the replay, too.
-            self._replay.record_message(datetime.fromisoformat(timestamp), now)
         # An id is unique in its connection only.
         key = (message["Metadata"]["ConnectionLookup"], message["ID"])
-        if key in self._timestamps:
+        is_repeated = key in self._timestamps
+        if self._replay is not None:
+            self._replay.record_message(datetime.fromisoformat(timestamp), now, is_repeated=is_repeated)
+        if is_repeated:
             return False
         self._newest, self._received = max(self._newest, timestamp), now
         self._timestamps[key] = timestamp
@@ -137,28 +144,33 @@ class _Replay:
     """Progress of a replay of stored messages, between which live messages can arrive.
 
     A message counts as replayed if it was measured before the connection was opened, and over a minute before its
-    arrival. Replayed messages arrive in the order of their timestamps.
+    arrival. Replayed messages arrive in the order of their timestamps. A live message that arrives late looks like a
+    replayed one, so the oldest of the last 1,000 messages that count as replayed is the position. A repeated message
+    is certainly replayed, because the service seldom repeats live messages; messages before it are no longer needed.
 
     Args:
         start: start time of the replay.
         opened: time at which the connection was opened, by the clock of the service.
-
-    Attributes:
-        position: time from which messages may be missing if the connection is lost now.
     """
 
     def __init__(self, start: datetime, opened: datetime) -> None:
-        self.position = start
         self._start = start
+        self._last_timestamps = deque([start], maxlen=_REPLAY_TAIL)
         self._opened = opened
         self._newest = start
         self._progressed = opened
 
-    def record_message(self, measured_at: datetime, received_at: datetime) -> None:
-        """Update the replay's position from the times of a message that was received during the replay or after it."""
+    @property
+    def position(self) -> datetime:
+        """Time from which messages may be missing if the connection is lost now."""
+        return _subtract_overlap(min(self._last_timestamps), self._start)
+
+    def record_message(self, measured_at: datetime, received_at: datetime, *, is_repeated: bool) -> None:
+        """Update the replay's progress from the times of a message that was received during the replay or after it."""
         if self._start < measured_at < min(self._opened, received_at - _OVERLAP):
-            # A live message that arrives late looks like a replayed one; the next replayed one sets the position back.
-            self.position = _subtract_overlap(measured_at, self._start)
+            if is_repeated:
+                self._last_timestamps.clear()
+            self._last_timestamps.append(measured_at)
             if measured_at > self._newest:
                 self._newest, self._progressed = measured_at, received_at
 

@@ -31,7 +31,7 @@ STEP_RECORDS: Final = 131_072
 _PAGE: Final = 1_000
 _LOG = get_logger("verification")
 
-type OnBroken = Callable[[ChainKey, str, str], Awaitable[None]]
+type OnBroken = Callable[[ChainKey, str, str, str], Awaitable[None]]
 
 
 class BackgroundVerification:
@@ -41,9 +41,10 @@ class BackgroundVerification:
         overview: store of the chains' summaries and of the results of their last verifications.
         verifier: verifies single chains.
         checkpoints: lists the chains that have checkpoints, also if the chains are missing in the store.
-        on_broken: called for each broken chain, with the chain's key, the location of the fault (``broken_at``) and the
-            reason. The result is stored before the call; if the call fails, a later run of the period repeats it. It is
-            also called once in a period for each chain that another verification has found broken.
+        on_broken: called for each broken chain, with the chain's key, the location of the fault (``broken_at``), the
+            reason, and the start of the period (RFC 3339 in UTC). The result is stored before the call; if the call
+            fails, a later run of the period repeats it, and so does another instance. It is also called once in a
+            period for each chain that another verification has found broken.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """
@@ -232,7 +233,7 @@ class BackgroundVerification:
         """Report a broken chain; log and remember an error, because it must not stop other verifications or reports."""
         try:
             if self._on_broken is not None:
-                await self._on_broken(chain, broken_at, reason)
+                await self._on_broken(chain, broken_at, reason, self._period_start)
             self._reported.add(chain)
         except Exception as error:  # noqa: BLE001  a failure must not stop the other reports
             _log_failure("a broken audit chain could not be reported", chain, error)

@@ -108,11 +108,12 @@ class WebhookServices:
 
         await self.outbox.publish([build_download_event(job, self._backends.runtime.now())])
 
-    async def announce_broken_chain(self, chain: "ChainKey", broken_at: str, reason: str) -> None:
+    async def announce_broken_chain(self, chain: "ChainKey", broken_at: str, reason: str, period_start: str) -> None:
         """Publish the webhook event about an audit chain that verification found broken."""
         from shared.webhooks.sources.runner import build_broken_chain_event
 
-        await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, self._backends.runtime.now())])
+        at = self._backends.runtime.now()
+        await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, at, period_start)])
 
     async def announce_lock_out(self, member_id: str, event: "LockOut") -> None:
         """Publish the webhook event about a member whose signatures were refused several times."""

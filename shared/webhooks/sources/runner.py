@@ -88,10 +88,20 @@ def build_download_event(job: Job, at: datetime) -> WebhookEvent:
     return WebhookEvent(key, WebhookEventType.DOWNLOAD_COMPLETED, at, data, connections=connections)
 
 
-def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: datetime) -> WebhookEvent:
+def build_broken_chain_event(
+    chain: ChainKey, broken_at: str, reason: str, at: datetime, period_start: str
+) -> WebhookEvent:
     """Build the webhook event about a broken audit chain.
 
-    Its key contains the day, so a broken chain is reported daily.
+    Its key contains the day on which the period of the verification began, so a broken chain is reported daily. A
+    report that is repeated in the same period, possibly after midnight, has the same key.
+
+    Args:
+        chain: key of the chain.
+        broken_at: location of the fault; empty if unknown.
+        reason: description of the fault.
+        at: time of the report.
+        period_start: start of the period, RFC 3339 in UTC.
     """
     kind = WebhookEventType.AUDIT_CHAIN_BROKEN
     data = {
@@ -100,7 +110,8 @@ def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: d
         "brokenAt": broken_at or None,
         "reason": reason,
     }
-    return WebhookEvent(f"{kind}/{at:%Y-%m-%d}/{chain.target}/{broken_at}/{chain.scope_key}", kind, at, data)
+    day = period_start[: len("YYYY-MM-DD")]
+    return WebhookEvent(f"{kind}/{day}/{chain.target}/{broken_at}/{chain.scope_key}", kind, at, data)
 
 
 def build_lock_out_event(

@@ -202,10 +202,12 @@ class BrokenChainLog:
 
     def __init__(self) -> None:
         self.reported: list[ChainKey] = []
+        self.periods: list[str] = []
 
-    async def report(self, chain: ChainKey, _broken_at: str, _reason: str) -> None:
-        """Record a broken chain."""
+    async def report(self, chain: ChainKey, _broken_at: str, _reason: str, period_start: str) -> None:
+        """Record a broken chain and the start of the period."""
         self.reported.append(chain)
+        self.periods.append(period_start)
 
 
 async def find_broken_by_request(parts: VerificationParts, chain: ChainKey) -> None:
@@ -253,16 +255,26 @@ async def test_a_chain_that_a_request_found_broken_is_reported(verification_part
     assert log.reported == [BATCH, OTHER, BATCH, OTHER]
 
 
+async def test_another_process_repeats_the_reports_of_a_period(verification_parts: VerificationParts) -> None:
+    """A process that continues a period reports its broken chains again, with the same start of the period."""
+    log, period_start = BrokenChainLog(), SYSTEM_RUNTIME.now()
+    verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
+    for _ in range(2):
+        assert await verification_parts.open(on_broken=log.report).try_verify_due_chains(period_start)
+    assert sorted(log.reported) == sorted([PLATFORM, BATCH, OTHER] * 2)
+    assert set(log.periods) == {format_rfc3339(period_start)}
+
+
 async def test_a_failed_report_stops_no_other_report(
     verification_parts: VerificationParts, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the report of a chain that a request found broken fails, it is logged, and the other chains are reported."""
     log = BrokenChainLog()
 
-    async def fail_for_batch(chain: ChainKey, broken_at: str, reason: str) -> None:
+    async def fail_for_batch(chain: ChainKey, broken_at: str, reason: str, period_start: str) -> None:
         if chain == BATCH:
             raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
-        await log.report(chain, broken_at, reason)
+        await log.report(chain, broken_at, reason, period_start)
 
     period_start = SYSTEM_RUNTIME.now()
     verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
@@ -280,10 +292,10 @@ async def test_a_failed_report_is_repeated_without_another_verification(verifica
     log, period_start = BrokenChainLog(), SYSTEM_RUNTIME.now()
     is_available = False
 
-    async def report_if_available(chain: ChainKey, broken_at: str, reason: str) -> None:
+    async def report_if_available(chain: ChainKey, broken_at: str, reason: str, period_start: str) -> None:
         if not is_available:
             raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
-        await log.report(chain, broken_at, reason)
+        await log.report(chain, broken_at, reason, period_start)
 
     verification_parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash)"))
     background = verification_parts.open(on_broken=report_if_available)

@@ -129,12 +129,13 @@ def test_the_event_of_a_download_has_the_sums_over_its_files() -> None:
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])
 def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) -> None:
-    """A broken chain causes one event per day and fault, because the key of the event contains both."""
+    """A broken chain causes one event per fault and day, that of the period's start, because the key contains both."""
     chain = ChainKey(Target.DOMAIN_EVENTS, scope)
-    event = build_broken_chain_event(chain, "000000000007", "wrong hash", START)
-    assert event.key == f"audit-chain.broken/2026-03-01/DomainEvents/000000000007/{scope}"
-    assert (event.data["scopeKey"], event.data["brokenAt"]) == (shown, "000000000007")
-    assert build_broken_chain_event(chain, "", "no verdict", START).data["brokenAt"] is None
+    event = build_broken_chain_event(chain, "000000000007", "wrong hash", START, "2026-02-28T22:30:00.000000Z")
+    assert event.key == f"audit-chain.broken/2026-02-28/DomainEvents/000000000007/{scope}"
+    assert (event.at, event.data["scopeKey"], event.data["brokenAt"]) == (START, shown, "000000000007")
+    without_location = build_broken_chain_event(chain, "", "no verdict", START, "2026-02-28T22:30:00.000000Z")
+    assert without_location.data["brokenAt"] is None
 
 
 def test_a_lock_out_names_the_member_and_the_attempts() -> None:

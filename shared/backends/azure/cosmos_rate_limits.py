@@ -19,7 +19,10 @@ from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 
 BELIEVED_SECONDS: Final = 5.0
-"""Age in seconds at which another instance's number of active requests is ignored, because the instance has died."""
+"""Age in seconds at which another instance's number of active requests is ignored, because the instance has died.
+
+Instances whose clocks differ by this time also ignore each other's numbers.
+"""
 
 TIMEOUT_SECONDS: Final = 1.0
 """Timeout for a lease from the store; after the timeout, the caller's request is admitted without a lease."""

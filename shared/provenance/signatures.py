@@ -76,8 +76,8 @@ class SigningSession:
             within :data:`CONFIRMATION_SECONDS`, otherwise the caller calls it again. It raises CONFLICT
             ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile, and UNAUTHENTICATED
             ``REAUTHENTICATION_REQUIRED`` if the decision took too long.
-        is_decided: the caller sets this to True after the decision was appended; if it stays False, the sign-in may
-            sign again.
+        is_decided: the caller sets this to True if the stored decision was signed with this sign-in, also by an earlier
+            attempt of the request; if it stays False, the sign-in may sign again.
     """
 
     signature: DecisionSignature

@@ -20,7 +20,7 @@ from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.problems import format_path
 from shared.catalog.query_checks import check_declared_parameters, find_api_path_error
 from shared.catalog.service import CatalogService
-from shared.catalog.signature_models import SignatureRequirement
+from shared.catalog.signature_models import QuerySignature, SignatureRequirement
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import (
@@ -265,8 +265,12 @@ class QueryDefinitions:
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             build_signed_changes = partial(build_changes, signed=SignedChange(session.signature, event_id))
             outcome = await self._catalog.commit_api_changes(build_signed_changes, actor_id, confirm=session.confirm)
-            session.is_decided = not outcome.plan.is_empty
-        return _parse_query_entry(_get_query_item(outcome.catalog, lookup))
+            entry = _parse_query_entry(_get_query_item(outcome.catalog, lookup))
+            # A late write of an earlier attempt can have stored the decision with the same or with another sign-in.
+            signature = _find_stored_signature(entry.value)
+            is_own = signature is not None and signature.auth_time == session.signature.auth_time
+            session.is_decided = is_own or not outcome.plan.is_empty
+        return entry
 
     async def delete_query(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
         """Delete a saved KQL query.
@@ -428,12 +432,17 @@ def _has_unstored_signature(query: StoredWarmQuery, signer: DecisionSigner | Non
     """
     if signer is None or signer.sent_signature is None:
         return False
-    decision = query.approval or query.rejection
-    stored = None if decision is None else decision.signature
+    stored = _find_stored_signature(query)
     if stored is None or stored.user_id != actor_id or not isinstance(signer.sent_signature, dict):
         return True
     content = {"meaning": stored.meaning, "statement": stored.statement}
     return {"statement": None, **signer.sent_signature} != content
+
+
+def _find_stored_signature(query: StoredWarmQuery) -> QuerySignature | None:
+    """Return the signature of a query's decision; None if the query has no decision or an unsigned one."""
+    decision = query.approval or query.rejection
+    return None if decision is None else decision.signature
 
 
 def _is_repeated_rejection(query: StoredWarmQuery, rejector_id: str, comment: str) -> bool:

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -279,13 +280,18 @@ async def test_a_decision_is_unsigned_only_if_the_policy_allows_it_when_it_is_st
 
 @dataclass
 class FakeSigner:
-    """Fake signer: ``meanwhile`` runs between the checks of the signature and the decision."""
+    """Fake signer: ``meanwhile`` runs between the checks of the signature and the decision.
+
+    ``sessions`` are the sessions that ended without an error.
+    """
 
     user_id: str
     sent_signature: Any
     meanwhile: Callable[[], Awaitable[Any]] = skip_confirmation
     refusal: WorkspaceError | None = None
     confirm: Callable[[], Awaitable[None]] = skip_confirmation
+    auth_time: datetime = datetime(2026, 1, 5, 8, tzinfo=UTC)
+    sessions: list[SigningSession] = field(default_factory=list)
 
     @asynccontextmanager
     async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
@@ -295,9 +301,32 @@ class FakeSigner:
             raise self.refusal
         await self.meanwhile()
         meaning, statement = self.sent_signature["meaning"], self.sent_signature.get("statement")
-        at = datetime(2026, 1, 5, 8, tzinfo=UTC)
-        signature = DecisionSignature(self.user_id, self.user_id, meaning, statement, at, ("key",))
-        yield SigningSession(signature, self.confirm)
+        signature = DecisionSignature(self.user_id, self.user_id, meaning, statement, self.auth_time, ("key",))
+        session = SigningSession(signature, self.confirm)
+        yield session
+        self.sessions.append(session)
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+@pytest.mark.parametrize("is_same_sign_in", [True, False])
+async def test_a_late_decision_uses_the_sign_in_with_which_it_was_signed(
+    queries: QueryDefinitions, verb: str, *, is_same_sign_in: bool
+) -> None:
+    """If a repeat finds the late decision of the first attempt, its sign-in is used only if it signed this decision."""
+
+    async def decide(signer: FakeSigner) -> None:
+        if verb == "approve":
+            await queries.approve_query(ADMIN, "q2", append_id="a", signer=signer)
+        else:
+            await queries.reject_query(ADMIN, "q2", "Too slow", append_id="a", signer=signer)
+
+    sent = {"meaning": "approval" if verb == "approve" else "rejection"}
+    first = FakeSigner(ADMIN, sent)
+    repeat = FakeSigner(ADMIN, sent, meanwhile=partial(decide, first))
+    if not is_same_sign_in:
+        repeat.auth_time += timedelta(seconds=1)
+    await decide(repeat)
+    assert [session.is_decided for session in (*first.sessions, *repeat.sessions)] == [True, is_same_sign_in]
 
 
 async def test_only_the_stored_signature_of_an_approved_query_is_accepted(

@@ -19,7 +19,7 @@ from shared.provenance.hash_rule import format_record_id, sequence_from_record_i
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, LookupField
 from shared.provenance.records import RecordDraft, build_damaged_record_error, build_record_draft
-from shared.provenance.signatures import MEMBER, DecisionSigner
+from shared.provenance.signatures import MEMBER, DecisionSigner, find_signature_in_content
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
@@ -217,7 +217,7 @@ class Amendments:
                 MEMBER: session.signature.to_record_properties(record.hash)
             }
             result = await self._append_decision(decision, transition, append_id, check, session.confirm)
-            session.is_decided = True
+            session.is_decided = not result.repeated or _is_signed_at(result.record, transition[MEMBER]["AuthTime"])
             return result
 
     async def _append_decision(
@@ -339,6 +339,13 @@ def is_amendment_record(record: ChainRecord) -> bool:
 def get_amendment_id(record: ChainRecord) -> str:
     """Return the RecordID of an amendment; its decisions contain this id as ``AmendmentID``."""
     return format_record_id(record.sequence)
+
+
+def _is_signed_at(decision_record: ChainRecord, auth_time: str) -> bool:
+    """Return whether a decision was signed with a sign-in at ``auth_time``; True if the record was changed."""
+    content = parse_content_if_verified(decision_record)
+    signature = None if content is None else find_signature_in_content(content)
+    return content is None or (signature is not None and signature.get("AuthTime") == auth_time)
 
 
 def _parse_undamaged_amendment(record: ChainRecord) -> dict[str, Any]:

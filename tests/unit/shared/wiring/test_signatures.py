@@ -1,8 +1,8 @@
 """Tests of electronic signatures over both kinds of stores."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack, nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from shared.provenance.ports import ChainKey, Target
 from shared.provenance.signatures import DecisionSigner
 from shared.settings import Settings
 from shared.signatures.ports import SignatureFilter
+from shared.signatures.sign_ins import SignInRegistry
 from shared.signatures.signing import SigningRequest
 from shared.wiring import Services
 from tests.unit.shared.catalog.documents import PLANT
@@ -52,9 +53,9 @@ async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         yield built
 
 
-def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
-    """Return a signer for a member who has just signed in; each sign-in may sign once."""
-    signed_in = SignIn(datetime.now(UTC).replace(microsecond=0), ("key",), sign_in)
+def build_signer(services: Services, sign_in: str = "s1", at: datetime | None = None) -> DecisionSigner:
+    """Return a signer for a member who signed in at ``at`` or has just signed in; each sign-in may sign once."""
+    signed_in = SignIn((at or datetime.now(UTC)).replace(microsecond=0), ("key",), sign_in)
     principal = Principal("bob", "bob", "Bob", frozenset(), CredentialKind.JWT, "t1", None, sign_in=signed_in)
     policy = SignaturePolicy.model_validate({"maxAgeSeconds": 0})
     return services.signatures.signing.build_signer(
@@ -82,3 +83,31 @@ async def test_a_sign_in_can_sign_one_amendment(services: Services) -> None:
     access = await services.provenance.chain_store.read(ChainKey(Target.ACCESS_CONTROL), 0, limit=100, max_bytes=10**6)
     actions = [record.projection["ActionType"] for record in access.records]
     assert actions.count("Signature.Suspicious") == 1
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+async def test_a_sign_in_that_signed_nothing_remains_free(
+    services: Services, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """If the decision of the first attempt is stored late, the sign-in of the repeat can sign another decision.
+
+    Sign-ins of one member in the same second count as one, because a decision contains only the time of its sign-in.
+    """
+    amendments, reserve, now = services.provenance.amendments, SignInRegistry.reserve_sign_in, datetime.now(UTC)
+    for _ in range(2):
+        await amendments.create(CHAIN, "ann", BODY, POLICY)
+    first = build_signer(services, "s1", now - timedelta(seconds=seconds))
+
+    async def reserve_and_store_late_decision(
+        sign_ins: SignInRegistry, name: str, append_id: str, at: ChainKey
+    ) -> None:
+        await reserve(sign_ins, name, append_id, at)
+        monkeypatch.setattr(SignInRegistry, "reserve_sign_in", reserve)
+        await amendments.approve(CHAIN, "000000000001", "bob", append_id="A", signer=first)
+
+    monkeypatch.setattr(SignInRegistry, "reserve_sign_in", reserve_and_store_late_decision)
+    second = build_signer(services, "s2", now)
+    repeat = await amendments.approve(CHAIN, "000000000001", "bob", append_id="A", signer=second)
+    assert repeat.repeated
+    with nullcontext() if seconds else pytest.raises(WorkspaceError, match="sign in again for each signature"):
+        await amendments.approve(CHAIN, "000000000002", "bob", append_id="B", signer=second)

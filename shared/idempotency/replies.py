@@ -140,6 +140,7 @@ class IdempotentReplies:
         )
         secret = f"{caller_id}\n{idempotency_key}"
         deadline = self._runtime.monotonic() + WAIT_SECONDS
+        has_done_work = False
         while self._runtime.monotonic() < deadline:
             lease, at = self._runtime.new_id(), self._runtime.now()
             begun = await self._store.claim_and_lease_key(name, wanted, lease, at, at + LEASE, at - RETENTION)
@@ -147,7 +148,7 @@ class IdempotentReplies:
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
-                is_first = begun.claim.append_id == wanted.append_id
+                is_first = begun.claim.append_id == wanted.append_id and not has_done_work
                 reply = await self._handle_request_under_lease(
                     name, lease, begun.claim.append_id, handle_request, is_first=is_first
                 )
@@ -156,6 +157,7 @@ class IdempotentReplies:
                 ):
                     return reply
                 # Another process has taken the lease, so its reply is returned.
+                has_done_work = True
             await self._runtime.sleep(_POLL_SECONDS)
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)

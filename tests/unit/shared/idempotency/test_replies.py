@@ -173,6 +173,30 @@ async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore
     assert await run_request(store, lose_lease) == SECRET + b"1"
 
 
+async def test_a_rejected_second_run_keeps_its_idempotency_key(store: SqliteReplyStore) -> None:
+    """If a request did its work, lost its lease and is rejected when it repeats the work, its key stays reserved."""
+    runs = list[str]()
+
+    async def raise_rejection(work_id: str) -> bytes:
+        runs.append(work_id)
+        raise WorkspaceError(Kind.CONFLICT, "X", "x")
+
+    async def lose_lease_in_first_run(work_id: str) -> bytes:
+        if not runs:
+            await store._execute_update_and_test_for_change("UPDATE answers SET leased_until = ''")
+            with pytest.raises(WorkspaceError):
+                await run_request(store, raise_rejection)
+            return b"done"
+        return await raise_rejection(work_id)
+
+    with pytest.raises(WorkspaceError):
+        await run_request(store, lose_lease_in_first_run)
+    assert len(runs) == 2
+    with pytest.raises(WorkspaceError) as caught:
+        await run_request(store, Worker(), request=b"other")
+    assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
+
+
 async def test_stored_replies_and_keys_are_encrypted(store: SqliteReplyStore, tmp_path: Path) -> None:
     """The stored file contains neither the reply nor the Idempotency-Key in plain text."""
     await run_request(store, Worker(), key="a long random key")

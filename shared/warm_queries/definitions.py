@@ -22,7 +22,12 @@ from shared.catalog.query_checks import check_declared_parameters, find_api_path
 from shared.catalog.service import CatalogService
 from shared.catalog.signature_models import QuerySignature, SignatureRequirement
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
+from shared.conditional_requests import (
+    UNCONDITIONAL,
+    Condition,
+    build_item_missing_error,
+    build_precondition_failed_error,
+)
 from shared.errors import (
     FieldError,
     Kind,
@@ -72,7 +77,7 @@ class QueryDefinitions:
         item = _find_query_item(await self._catalog.load(), lookup)
         try:
             return None if item is None else _parse_query_entry(item)
-        except ValidationError:
+        except WorkspaceError:
             return None
 
     async def store_draft(
@@ -186,7 +191,7 @@ class QueryDefinitions:
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """
         item = _find_query_item(await self._catalog.load(), lookup)
-        query = None if item is None else StoredWarmQuery.model_validate(item.definition)
+        query = None if item is None else _parse_query_entry(item).value
         if query is None or query.approval is not None:
             return None
         found = await self._columns.resolve_columns_or_error(query)
@@ -361,7 +366,11 @@ def _check_write_condition(condition: Condition, item: CatalogItem | None) -> No
         condition.check_write_allowed(None)
     elif not condition.is_empty:
         # Parse only if needed, so that a definition that this version cannot parse can be replaced and deleted.
-        condition.check_write_allowed(compute_query_etag(_parse_query_entry(item)))
+        try:
+            stored = _parse_query_entry(item)
+        except WorkspaceError as error:
+            raise build_precondition_failed_error() from error
+        condition.check_write_allowed(compute_query_etag(stored))
 
 
 def _check_decider_is_not_editor(item: CatalogItem, decider_ids: Collection[str]) -> None:
@@ -394,7 +403,7 @@ def _is_signature_required(stored: StoredCatalog) -> bool:
 def _require_query_to_approve(item: CatalogItem, approver_ids: Collection[str]) -> StoredWarmQuery:
     """Check that the approver may approve the query of a catalog item, and return the query."""
     _check_decider_is_not_editor(item, approver_ids)
-    query = StoredWarmQuery.model_validate(item.definition)
+    query = _parse_query_entry(item).value
     if query.rejection is not None:
         detail = f"{query.rejection.rejected_by} rejected the query; it must be edited before it can be approved."
         raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_REJECTED", detail)
@@ -459,9 +468,21 @@ def _compute_draft_etag(item: CatalogItem) -> str:
 
 
 def _parse_query_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:
-    return CatalogEntry(
-        StoredWarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by
-    )
+    """Parse the query of a catalog item.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND`` if this version of the service cannot parse the query;
+            reads do not find it either.
+    """
+    try:
+        query = StoredWarmQuery.model_validate(item.definition)
+    except ValidationError as error:
+        detail = (
+            f"This version of the service cannot read the warm query {item.key!r}, which a newer version has stored; "
+            "store the query again or delete it."
+        )
+        raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail) from error
+    return CatalogEntry(query, item.created_at, item.updated_at, item.edited_by)
 
 
 def _find_query_item(stored: StoredCatalog, lookup: str) -> CatalogItem | None:

@@ -258,6 +258,24 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
     assert (await later.approve_query(ADMIN, "mine")).value.approval is not None
 
 
+async def test_a_query_of_a_newer_version_is_neither_decided_nor_overwritten_by_mistake(
+    processes: Processes, queries: QueryDefinitions
+) -> None:
+    """A query that this version cannot parse is not found for a decision; only writes without an ETag replace it."""
+    change = ItemChange(ItemKind.WARM_QUERY, "mine", None, to_definition(build_query()) | {"newMember": 1})
+    await processes.opened[0].service.commit_api_changes(lambda _: [change], "a")
+    assert await queries.find_query("mine") is None
+    assert await get_error_code(queries.approve_query(ADMIN, "mine")) == "WARM_QUERY_NOT_FOUND"
+    assert await get_error_code(queries.reject_query(ADMIN, "mine", "Too slow")) == "WARM_QUERY_NOT_FOUND"
+    for condition in (NEW, build_condition('"x"')):
+        edit = queries.store_draft(build_member("a"), build_query(), condition)
+        assert await get_error_code(edit) == "PRECONDITION_FAILED"
+    deletion = queries.delete_query(build_member("a"), "mine", build_condition('"x"'))
+    assert await get_error_code(deletion) == "PRECONDITION_FAILED"
+    await queries.store_draft(build_member("a"), build_query(), build_condition("*"))
+    assert await processes.list_actions("mine") == ["Created", "Updated"]
+
+
 SIGNED_PLANT = PLANT.replace("{requireApproval: true}}", "{requireApproval: true}, signatures: {queries: required}}")
 
 

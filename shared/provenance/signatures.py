@@ -74,8 +74,7 @@ class SigningSession:
         signature: signature of the decision.
         confirm: function that the caller calls directly before each attempt to write the decision. The write must begin
             within :data:`CONFIRMATION_SECONDS`, otherwise the caller calls it again. It raises CONFLICT
-            ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile, and UNAUTHENTICATED
-            ``REAUTHENTICATION_REQUIRED`` if the decision took too long.
+            ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
         is_decided: the caller sets this to True if the stored decision was signed with this sign-in, also by an earlier
             attempt of the request; if it stays False, the sign-in may sign again.
     """

@@ -3,9 +3,9 @@
 The use of a sign-in is stored before the decision, with the id under which the decision is appended. If the process
 ends in between, this id shows whether the decision was appended.
 
-The process may also just be slow, and its decision can still be appended. So another decision never takes over an
-abandoned sign-in: the person must sign in again. Waiting until no append of the first decision can be running would
-not help, because the sign-in would then be too old.
+The process may also just be slow, or the clocks of two hosts differ, and its decision can still be appended. So another
+decision never takes over an abandoned sign-in: the person must sign in again. Waiting until no append of the first
+decision can be running would not help, because the sign-in would then be too old.
 """
 
 import hashlib
@@ -36,15 +36,12 @@ class SignInUse:
         chain: key of the audit chain of the decision.
         leased_until: time until which the decision may still be appended.
         is_decided: True if the decision was appended.
-        is_closed: True if the use was abandoned and closed, so that no attempt to append its decision may begin. A
-            repeated request opens the use again.
     """
 
     append_id: str
     chain: ChainKey
     leased_until: datetime
     is_decided: bool = False
-    is_closed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Convert this use of a sign-in to JSON values, as the store contains them."""
@@ -54,15 +51,13 @@ class SignInUse:
             "scopeKey": self.chain.scope_key,
             "leasedUntil": format_rfc3339(self.leased_until),
             "isDecided": self.is_decided,
-            "isClosed": self.is_closed,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Parse the record that a sign-in was used to sign a decision, from the JSON values in the store."""
         chain = ChainKey(Target(value["target"]), value["scopeKey"])
-        leased_until, is_closed = parse_rfc3339(value["leasedUntil"]), value.get("isClosed", False)
-        return cls(value["appendId"], chain, leased_until, value["isDecided"], is_closed)
+        return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
 
 
 class SignInBusyError(WorkspaceError):
@@ -105,9 +100,6 @@ class SignInRegistry:
     async def reserve_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Reserve a sign-in for one decision, before this decision is appended.
 
-        If the sign-in is reserved for an abandoned decision, close this use, so that no further attempt to append its
-        decision begins.
-
         Args:
             sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.
             append_id: id under which the decision is appended.
@@ -118,17 +110,15 @@ class SignInRegistry:
             WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in; UNAUTHENTICATED
                 ``REAUTHENTICATION_REQUIRED`` if the sign-in is reserved for an abandoned decision.
         """
-        while True:
-            at = self._runtime.now()
-            use = SignInUse(append_id, chain, at + LEASE)
-            stored = await self._change_sign_in_use(sign_in_name, _build_reservation_function(use))
-            if stored is None or stored.append_id == append_id:
-                return
-            await self._reject_use_of_decision(sign_in_name, stored)
-            if stored.leased_until > at:
-                raise SignInBusyError(stored.leased_until - at)
-            if await self._try_close_abandoned_use(sign_in_name, stored):
-                raise build_reauthentication_error(0, "After an interrupted decision, another one")
+        at = self._runtime.now()
+        use = SignInUse(append_id, chain, at + LEASE)
+        stored = await self._change_sign_in_use(sign_in_name, _build_reservation_function(use))
+        if stored is None or stored.append_id == append_id:
+            return
+        await self._reject_use_of_decision(sign_in_name, stored)
+        if stored.leased_until > at:
+            raise SignInBusyError(stored.leased_until - at)
+        raise build_reauthentication_error(0, "After an interrupted decision, another one")
 
     async def _reject_use_of_decision(self, sign_in_name: str, stored: SignInUse) -> None:
         """Raise an error if the decision of a stored use of a sign-in was appended."""
@@ -138,28 +128,19 @@ class SignInRegistry:
             await self.mark_sign_in_used(sign_in_name, stored.append_id, stored.chain)
             raise build_sign_in_used_error()
 
-    async def _try_close_abandoned_use(self, sign_in_name: str, abandoned: SignInUse) -> bool:
-        """Close the use of a sign-in; return False if the use was changed meanwhile."""
-        closed = replace(abandoned, is_closed=True)
-        stored = await self._change_sign_in_use(sign_in_name, lambda known: closed if known == abandoned else None)
-        return stored == closed
-
     async def confirm_and_extend_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Check that a sign-in is still reserved for the decision, and extend the reservation.
 
         Call this directly before the decision is appended.
 
         Raises:
-            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile;
-                UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the use was closed, because the decision took too long.
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in meanwhile.
         """
         until = self._runtime.now() + LEASE
 
         def extend_reservation(known: SignInUse | None) -> SignInUse:
             if known is None or known.append_id != append_id:
                 raise build_sign_in_used_error()
-            if known.is_closed:
-                raise build_reauthentication_error(0, "This decision took too long and was given up. It")
             return replace(known, leased_until=until)
 
         await self._change_sign_in_use(sign_in_name, extend_reservation)

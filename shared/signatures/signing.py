@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from shared.auth.principals import Principal
-from shared.auth.reauthentication import REAUTHENTICATION_REQUIRED, require_recent_sign_in_time
+from shared.auth.reauthentication import require_recent_sign_in_time
 from shared.catalog.signature_models import REJECTION, SignaturePolicy
 from shared.errors import (
     FieldError,
@@ -180,9 +180,7 @@ class Signing:
         try:
             yield session
         except WorkspaceError as error:
-            # A closed use must stay reserved: a repeat with the same append id may have opened it again and be signing.
-            is_closed = error.code == REAUTHENTICATION_REQUIRED
-            if request.is_single_use and error.kind not in MAYBE_DONE and not is_closed:
+            if request.is_single_use and error.kind not in MAYBE_DONE:
                 await self._release_sign_in(name, append_id)
             if error.code == SIGNATURE_TOKEN_USED:
                 # Raised by `session.confirm`; other errors here do not concern the signature.

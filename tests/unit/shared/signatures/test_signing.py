@@ -1,14 +1,12 @@
 """Tests of the checks of signatures and of the lock-out after rejected attempts."""
 
-from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
 
 from shared.auth.principals import CredentialKind
 from shared.errors import Kind, WorkspaceError
-from shared.signatures.sign_ins import LEASE, SignInRegistry, build_sign_in_name
+from shared.signatures.sign_ins import build_sign_in_name
 from tests.unit.shared.signatures.environment import CHAIN, Environment
 
 
@@ -69,49 +67,6 @@ async def test_a_rejection_for_a_sign_in_used_meanwhile_counts(environment: Envi
     for _ in range(4):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
-
-
-async def test_a_decision_that_took_too_long_is_no_refused_attempt(environment: Environment) -> None:
-    """A decision whose use was closed meanwhile needs a new sign-in, but counts as no attempt."""
-
-    async def close_use(sign_in: str) -> None:
-        await _close_use_of_slow_decision(environment, sign_in)
-
-    for number in range(6):
-        sign_in = f"slow-{number}"
-        code = await environment.sign(max_age=0, sign_in=sign_in, meanwhile=partial(close_use, sign_in))
-        assert code == "REAUTHENTICATION_REQUIRED"
-    assert await environment.sign(max_age=0) == ""
-
-
-async def test_an_error_of_a_closed_use_does_not_release_the_use_of_a_repeat(
-    environment: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If a repeat opens a closed use again, the error of the slow first request leaves the sign-in reserved."""
-    name, append_ids = build_sign_in_name("ann", "sign-in-1", environment.at), list[str]()
-    confirm = SignInRegistry.confirm_and_extend_reservation
-
-    async def confirm_and_repeat(sign_ins: SignInRegistry, _name: str, append_id: str) -> None:
-        append_ids.append(append_id)
-        try:
-            await confirm(sign_ins, name, append_id)
-        except WorkspaceError:
-            await sign_ins.reserve_sign_in(name, append_id, CHAIN)
-            await confirm(sign_ins, name, append_id)
-            raise
-
-    monkeypatch.setattr(SignInRegistry, "confirm_and_extend_reservation", confirm_and_repeat)
-    close_use = partial(_close_use_of_slow_decision, environment, "sign-in-1")
-    assert await environment.sign(max_age=0, meanwhile=close_use) == "REAUTHENTICATION_REQUIRED"
-    await confirm(environment.sign_ins, name, *append_ids)
-
-
-async def _close_use_of_slow_decision(environment: Environment, sign_in: str) -> None:
-    """Close the use of a sign-in, as the next request with it does if the first decision takes too long."""
-    name = build_sign_in_name("ann", sign_in, environment.at)
-    environment.at += LEASE + timedelta(seconds=1)
-    with pytest.raises(WorkspaceError, match="After an interrupted decision"):
-        await environment.sign_ins.reserve_sign_in(name, "other", CHAIN)
 
 
 async def test_rejections_for_other_reasons_are_no_signing_attempts(environment: Environment) -> None:

@@ -150,6 +150,11 @@ class SignInRegistry:
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
         await self._change_sign_in_use(sign_in_name, lambda _: use)
 
+    async def release_reservation_unless_appended(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
+        """Allow a sign-in to sign again after an error, unless an earlier attempt has appended its decision."""
+        if not await self._is_appended(chain, append_id):
+            await self.release_reservation(sign_in_name, append_id)
+
     async def release_reservation(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because the decision for which it was reserved was not appended."""
 

@@ -181,7 +181,9 @@ class Signing:
             yield session
         except WorkspaceError as error:
             if request.is_single_use and error.kind not in MAYBE_DONE:
-                await self._release_sign_in(name, append_id)
+                # If the store fails, the use is abandoned after its lease.
+                with suppress(WorkspaceError):
+                    await self._sign_ins.release_reservation_unless_appended(name, append_id, chain)
             if error.code == SIGNATURE_TOKEN_USED:
                 # Raised by `session.confirm`; other errors here do not concern the signature.
                 await self._record_refusal(principal, error)
@@ -191,7 +193,8 @@ class Signing:
             with suppress(WorkspaceError):
                 await self._sign_ins.mark_sign_in_used(name, append_id, chain)
         elif request.is_single_use:
-            await self._release_sign_in(name, append_id)
+            with suppress(WorkspaceError):
+                await self._sign_ins.release_reservation(name, append_id)
 
     @asynccontextmanager
     async def record_refusals_in_block(
@@ -239,11 +242,6 @@ class Signing:
             name = build_sign_in_name(principal.member_id, sign_in.sign_in_id, auth_time)
             await self._sign_ins.reserve_sign_in(name, append_id, chain)
         return auth_time
-
-    async def _release_sign_in(self, sign_in_name: str, append_id: str) -> None:
-        # If the store fails, the use is abandoned after its lease.
-        with suppress(WorkspaceError):
-            await self._sign_ins.release_reservation(sign_in_name, append_id)
 
 
 class RequestSigner:

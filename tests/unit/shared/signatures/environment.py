@@ -80,16 +80,17 @@ class Environment:
         Args:
             signature: body property ``signature``.
             changes: changed attributes of the caller; ``age`` of the sign-in in seconds, ``max_age`` of the policy;
-                ``meanwhile``, a function to call after the checks and before the decision.
+                ``append_id`` of the decision; ``meanwhile``, a function to call after the checks and before the
+                decision.
         """
         age, max_age = changes.pop("age", 10), changes.pop("max_age", 300)
+        append_id = changes.pop("append_id", None) or self.runtime.new_id()
         sign_in, meanwhile = changes.pop("sign_in", "sign-in-1"), changes.pop("meanwhile", skip_confirmation)
         policy = SignaturePolicy.model_validate({"maxAgeSeconds": max_age})
         signed_in = SignIn(self.at - timedelta(seconds=age), ("key",), sign_in)
         caller = replace(SIGNER, **{"sign_in": signed_in, **changes})
         signing = Signing(self.attempts, self.sign_ins, runtime=self.runtime)
         signer = signing.build_signer(SigningRequest(caller, "Ann", policy, signature, False))
-        append_id = self.runtime.new_id()
         try:
             async with signer.sign(append_id, CHAIN) as session:
                 await meanwhile()

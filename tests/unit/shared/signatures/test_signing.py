@@ -78,3 +78,15 @@ async def test_rejections_for_other_reasons_are_no_signing_attempts(environment:
     for _ in range(6):
         assert await environment.sign(max_age=0, meanwhile=reject_decision) == "AMENDMENT_NOT_PENDING"
     assert await environment.sign(max_age=0) == ""
+
+
+async def test_a_rejected_repeat_does_not_free_the_sign_in_of_a_stored_decision(environment: Environment) -> None:
+    """If the first attempt has stored the decision that a repeat may not store again, its sign-in counts as used."""
+
+    async def reject_after_late_append() -> None:
+        environment.appended.add("a")
+        raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "Another member has edited the query.")
+
+    code = await environment.sign(max_age=0, append_id="a", meanwhile=reject_after_late_append)
+    assert code == "CATALOG_CHANGED"
+    assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"

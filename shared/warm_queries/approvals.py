@@ -102,11 +102,12 @@ def build_decision_change(
 def derive_decision_event_id(append_id: str, item: CatalogItem) -> str:
     """Return the id of the audit event of a signed decision about one version of a query.
 
-    A retry has the same id, unless the query was edited meanwhile, because the decision is then about another version.
+    A retry has the same id, unless the query was edited or decided meanwhile. The decision then needs another event.
 
     Args:
         append_id: id of the request; the same in each retry.
         item: catalog item of the query.
     """
-    digest = hashlib.sha256(f"{append_id}\n{format_rfc3339(item.updated_at)}".encode()).hexdigest()
+    state = json.dumps([append_id, item.definition, format_rfc3339(item.updated_at)], sort_keys=True)
+    digest = hashlib.sha256(state.encode()).hexdigest()
     return f"{SIGNED_EVENT}{digest[:32]}"

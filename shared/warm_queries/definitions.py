@@ -158,7 +158,8 @@ class QueryDefinitions:
                 the last editor; CONFLICT ``WARM_QUERY_REJECTED``; INVALID ``QUERY_INVALID`` if the query reads data
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; CONFLICT ``WARM_QUERY_APPROVED`` if
                 the query is approved and the request has another signature; INVALID ``SIGNATURE_REQUIRED`` if the
-                policy requires a signature and there is no signer; the errors of :meth:`DecisionSigner.sign`.
+                policy requires a signature and there is no signer; CONFLICT ``CATALOG_CHANGED`` if the query is changed
+                while its decision is signed; the errors of :meth:`DecisionSigner.sign`.
         """
         rejection = await self._find_engine_rejection(lookup)
 
@@ -234,7 +235,8 @@ class QueryDefinitions:
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the rejector is
                 the last editor; CONFLICT ``WARM_QUERY_APPROVED`` if the query is approved; PRECONDITION_FAILED; INVALID
-                ``SIGNATURE_REQUIRED`` as in :meth:`approve_query`; the errors of :meth:`DecisionSigner.sign`.
+                ``SIGNATURE_REQUIRED`` and CONFLICT ``CATALOG_CHANGED`` as in :meth:`approve_query`; the errors of
+                :meth:`DecisionSigner.sign`.
         """
 
         def build_rejection_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
@@ -266,9 +268,18 @@ class QueryDefinitions:
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         if not build_changes(stored):
             return _parse_query_entry(_get_query_item(stored, lookup))
-        event_id = derive_decision_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
+        append_id = append_id or self._runtime.new_id()
+        event_id = derive_decision_event_id(append_id, _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
-            build_signed_changes = partial(build_changes, signed=SignedChange(session.signature, event_id))
+
+            def build_signed_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+                changes = build_changes(stored, SignedChange(session.signature, event_id))
+                # An earlier attempt has possibly stored its decision about the earlier version, with this event id.
+                if changes and derive_decision_event_id(append_id, _get_query_item(stored, lookup)) != event_id:
+                    detail = "The query was changed meanwhile; read it again, and repeat the request."
+                    raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", detail)
+                return changes
+
             outcome = await self._catalog.commit_api_changes(build_signed_changes, actor_id, confirm=session.confirm)
             entry = _parse_query_entry(_get_query_item(outcome.catalog, lookup))
             # A late write of an earlier attempt can have stored the decision with the same or with another sign-in.

@@ -119,9 +119,10 @@ def test_an_approval_is_not_an_edit_of_the_query() -> None:
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
-    """A retry with the same Idempotency-Key gives the same audit event, unless the query was edited in between."""
+    """A retry with the same Idempotency-Key has the same audit event, unless the query was edited or decided."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
+    decided = replace(ITEM, definition={**STORED, "rejection": {"comment": "Too slow"}})
     assert derive_decision_event_id("a", ITEM) == derive_decision_event_id("a", replace(ITEM))
     assert derive_decision_event_id("a", ITEM).startswith(SIGNED_EVENT)
-    others = {derive_decision_event_id("b", ITEM), derive_decision_event_id("a", edited)}
-    assert len({derive_decision_event_id("a", ITEM), *others}) == 3
+    others = {derive_decision_event_id("b", ITEM), *(derive_decision_event_id("a", one) for one in (edited, decided))}
+    assert len({derive_decision_event_id("a", ITEM), *others}) == 4

@@ -347,6 +347,29 @@ async def test_a_late_decision_uses_the_sign_in_with_which_it_was_signed(
     assert [session.is_decided for session in (*first.sessions, *repeat.sessions)] == [True, is_same_sign_in]
 
 
+async def test_a_repeated_approval_signs_no_version_that_was_stored_meanwhile(processes: Processes) -> None:
+    """If the late approval of the first attempt is stored, and then a new draft, the repeat does not approve this."""
+    queries, _ = processes.services
+    await queries.store_draft(build_member("a"), build_query())
+    sent = {"meaning": "approval"}
+
+    async def approve_and_edit() -> None:
+        await queries.approve_query(ADMIN, "mine", append_id="a", signer=FakeSigner(ADMIN, sent))
+        await queries.store_draft(build_member("a"), build_query("Telemetry | take 2"))
+
+    repeat = queries.approve_query(ADMIN, "mine", append_id="a", signer=FakeSigner(ADMIN, sent, approve_and_edit))
+    assert await get_error_code(repeat) == "CATALOG_CHANGED"
+    assert await processes.list_actions("mine") == ["Created", "Approved", "Updated"]
+
+
+async def test_each_stored_signed_decision_has_its_own_event(processes: Processes, queries: QueryDefinitions) -> None:
+    """If another person has rejected a draft again meanwhile, a repeated rejection is audited once more."""
+    for member, append_id in ((ADMIN, "a"), ("qa@x", "b"), (ADMIN, "a")):
+        signer = FakeSigner(member, {"meaning": "rejection"})
+        await queries.reject_query(member, "q2", f"Rejected by {member}", append_id=append_id, signer=signer)
+    assert await processes.list_actions("q2") == ["Created", "Rejected", "Rejected", "Rejected"]
+
+
 async def test_only_the_stored_signature_of_an_approved_query_is_accepted(
     processes: Processes, queries: QueryDefinitions
 ) -> None:

@@ -1,8 +1,10 @@
 """Limits of a GraphQL request: depth, cost, aliases and rows, measured on the document before execution.
 
 A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a connection or a
-surface (group of connections) by ten. Fields below introspection fields do not count. An operation with introspection
-fields (``__schema``, ``__type``) must not have other fields, nor aliases that would repeat its lists.
+surface (group of connections) by ten. The lists ``parameters`` and ``columns`` of a query cost as much as one item, so
+that pages of 500 queries can contain them; only the number of fields in the result limits them. Fields below
+introspection fields do not count. An operation with introspection fields (``__schema``, ``__type``) must not have other
+fields, nor aliases that would repeat its lists.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +34,16 @@ MAX_ROWS: Final = MAX_LIMIT
 """Maximum sum of the limits of all queries that one operation executes."""
 
 MAX_NESTED_LIST_FIELDS: Final = 200_000
-"""Maximum number of fields that the items of all lists of connections and surfaces in one result have together."""
+"""Maximum number of fields that the items of all lists inside the items of one result have together.
+
+These are the lists of connections, surfaces (groups of connections) and queries.
+"""
+
+MAX_MUTATION_LIST_FIELDS: Final = 10_000
+"""Maximum number of fields that the items of all lists ``columns`` in the result of a mutation have together.
+
+It is lower than :data:`MAX_NESTED_LIST_FIELDS`, because mutations are executed in the event loop.
+"""
 
 MAX_TYPES: Final = 5
 """Maximum number of ``__type`` fields of an introspection."""
@@ -40,6 +51,7 @@ MAX_TYPES: Final = 5
 _ROOT_LISTS: Final = frozenset({"queries", "connections", "surfaces"})
 _NESTED_LISTS: Final = frozenset({"connections", "queries", "surfaces"})
 _NESTED_LIST_COST: Final = 10
+_QUERY_LISTS: Final = frozenset({"parameters", "columns"})
 _INT_DIGITS: Final = 11
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
 _INTROSPECTION_ROOT: Final = _INTROSPECTION | {"__typename"}
@@ -221,6 +233,8 @@ class _OperationMeter:
         )
         if not is_root and name in _NESTED_LISTS:
             factor = self._nested_list_cost
+        if name in _QUERY_LISTS:
+            factor = min(self._nested_list_cost, 1)
         rows = (
             self._read_first_or_limit_argument(field, DEFAULT_LIMIT, MAX_LIMIT)
             if is_root and name == "executeQuery"

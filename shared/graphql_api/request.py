@@ -71,8 +71,9 @@ class GraphQLRequest:
         failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
             enclosing list.
         prefetched: columns for an execution in a worker thread; None if resolvers can use ``columns``.
-        nested_list_fields: number of fields returned so far in lists that belong to one connection or to one surface
-            (group of connections); ``MAX_NESTED_LIST_FIELDS`` limits their number for the whole request.
+        nested_list_fields: number of fields returned so far in lists that belong to one connection, surface (group of
+            connections) or query.
+        max_nested_list_fields: maximum of ``nested_list_fields`` for the whole request.
         row_bytes: size of the rows returned so far, as JSON text in bytes; ``MAX_REPLY_BYTES`` limits it.
     """
 
@@ -86,12 +87,13 @@ class GraphQLRequest:
     failures: list[GraphQLError] = field(default_factory=list)
     prefetched: PrefetchedColumns | None = None
     nested_list_fields: int = 0
+    max_nested_list_fields: int = MAX_NESTED_LIST_FIELDS
     row_bytes: int = 0
 
     @property
     def has_too_many_fields(self) -> bool:
-        """True if the items in lists that belong to a connection or surface had more fields than the limit."""
-        return self.nested_list_fields > MAX_NESTED_LIST_FIELDS
+        """True if the items in lists that belong to a connection, surface or query had more fields than the limit."""
+        return self.nested_list_fields > self.max_nested_list_fields
 
     def clear_errors_and_field_count(self) -> None:
         """Clear the errors and the field count of an execution, because the same operation is executed again."""
@@ -146,7 +148,7 @@ class GraphQLRequest:
         return self.queries_by_surface.get(surface.lookup, [])
 
     def count_fields_of_nested_list(self, length: int, info: GraphQLResolveInfo["GraphQLRequest"]) -> None:
-        """Count the fields of all items in a list that belongs to a connection or a surface.
+        """Count the fields of all items in a list that belongs to a connection, a surface or a query.
 
         Args:
             length: number of items in the list.
@@ -160,7 +162,7 @@ class GraphQLRequest:
             self._fields_of_item[key] = count_fields_of_item(info.field_nodes, info.operation, info.fragments)
         self.nested_list_fields += length * self._fields_of_item[key]
         if self.has_too_many_fields:
-            raise build_too_many_fields_error()
+            raise build_too_many_fields_error(self.max_nested_list_fields)
 
     def count_row_bytes(self, size: int) -> None:
         """Count the bytes of rows that a field returns as JSON text.
@@ -194,11 +196,15 @@ class GraphQLRequest:
         return {stored.value.name: stored for stored in self.catalog.queries.values()}
 
 
-def build_too_many_fields_error() -> GraphQLError:
-    """Build the error for a request whose lists that belong to connections or surfaces have too many fields."""
+def build_too_many_fields_error(max_fields: int) -> GraphQLError:
+    """Build the error for a request whose lists that belong to connections, surfaces or queries have too many fields.
+
+    Args:
+        max_fields: number of fields that the request's lists may have.
+    """
     return GraphQLError(
-        f"The lists of connections and surfaces in the result have more than {MAX_NESTED_LIST_FIELDS} fields; select "
-        "fewer nested lists or fields, or smaller pages.",
+        f"The lists of connections, surfaces and queries in the result have more than {max_fields} fields; select "
+        "fewer nested lists, aliases or fields, or smaller pages.",
         extensions={"code": VALIDATION_ERROR},
     )
 

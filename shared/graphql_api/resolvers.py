@@ -8,7 +8,7 @@ schema.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -318,6 +318,13 @@ async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str
     return {"columns": known}
 
 
+def _resolve_columns(result: Mapping[str, Any], info: Info) -> Sequence[Column]:
+    """Resolve the field ``columns`` of a query's schema or result; it counts the fields of the columns."""
+    columns: Sequence[Column] = result["columns"]
+    info.context.count_fields_of_nested_list(len(columns), info)
+    return columns
+
+
 def _record_error_and_build_empty_schema(error: WorkspaceError, info: Info) -> dict[str, Any]:
     failure = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
     info.context.failures.append(failure)
@@ -341,11 +348,11 @@ def _build_approval_object(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str
 
 
 def _build_nested_list_resolver[T](
-    list_items: Callable[[GraphQLRequest, T], list[Any]],
-) -> Callable[[CatalogEntry[T], Info], list[Any]]:
-    """Return a resolver for a list of a connection or surface; it counts the fields of the list's items."""
+    list_items: Callable[[GraphQLRequest, T], Sequence[Any]],
+) -> Callable[[CatalogEntry[T], Info], Sequence[Any]]:
+    """Return a resolver for a list of a connection, surface or query; it counts the fields of the list's items."""
 
-    def resolve_list(stored: CatalogEntry[T], info: Info) -> list[Any]:
+    def resolve_list(stored: CatalogEntry[T], info: Info) -> Sequence[Any]:
         items = list_items(info.context, stored.value)
         info.context.count_fields_of_nested_list(len(items), info)
         return items
@@ -380,12 +387,13 @@ def _build_page_type(type_name: str) -> ObjectType:
     return object_type
 
 
-WARM_QUERY = _build_catalog_entry_type(
-    "WarmQuery", name="name", description="description", kql="kql", lookup="lookup", parameters="parameters"
-)
+WARM_QUERY = _build_catalog_entry_type("WarmQuery", name="name", description="description", kql="kql", lookup="lookup")
 WARM_QUERY.set_field("approval", _build_approval_object)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
 WARM_QUERY.set_field("schema", _resolve_query_schema)
+WARM_QUERY.set_field("parameters", _build_nested_list_resolver(lambda _, query: query.parameters))
+QUERY_SCHEMA = ObjectType("QuerySchema")
+QUERY_SCHEMA.set_field("columns", _resolve_columns)
 QUERY_PARAMETER = ObjectType("QueryParameter")
 QUERY_PARAMETER.set_field("required", lambda parameter, _: parameter.is_required)
 CONNECTION = _build_catalog_entry_type("Connection", id="lookup", name="name", type="type")
@@ -393,6 +401,7 @@ CONNECTION.set_field("status", lambda stored, info: info.context.derive_connecti
 CONNECTION.set_field("surfaces", _build_nested_list_resolver(GraphQLRequest.list_surfaces_of_connection))
 CONNECTION.set_field("stats", _build_connection_stats)
 EXECUTION_RESULT = ObjectType("ExecuteQueryResult")
+EXECUTION_RESULT.set_field("columns", _resolve_columns)
 EXECUTION_RESULT.set_field("rows", _resolve_rows)
 SURFACE = _build_catalog_entry_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", _build_nested_list_resolver(GraphQLRequest.list_connections_of_surface))
@@ -403,6 +412,7 @@ TYPES = (
     MUTATION,
     EXECUTION_RESULT,
     WARM_QUERY,
+    QUERY_SCHEMA,
     QUERY_PARAMETER,
     CONNECTION,
     SURFACE,

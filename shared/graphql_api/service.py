@@ -28,7 +28,12 @@ from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
-from shared.graphql_api.limits import estimate_result_fields, find_exceeded_limit_message, is_introspection
+from shared.graphql_api.limits import (
+    MAX_MUTATION_LIST_FIELDS,
+    estimate_result_fields,
+    find_exceeded_limit_message,
+    is_introspection,
+)
 from shared.graphql_api.request import (
     GraphQLRequest,
     PrefetchedColumns,
@@ -56,6 +61,10 @@ _MAX_FIELDS_IN_EVENT_LOOP: Final = 2_000
 
 A field takes about 5 µs, and passing an operation to a worker thread takes as long as 20 fields.
 """
+
+
+type _Execution = Callable[..., ExecutionResult | Awaitable[ExecutionResult]]
+"""Function that executes an operation; its argument ``context_value`` is the context of the resolvers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +184,6 @@ class GraphQLService:
             execute,
             self.schema,
             prepared.runnable,
-            context_value=context,
             variable_values=dict(variables),
             operation_name=operation.name.value if operation.name else None,
             is_awaitable=_is_coroutine,
@@ -184,18 +192,18 @@ class GraphQLService:
             prepared.document, operation, variables, context.catalog.longest_nested_list_length
         )
         # A mutation returns query results, and their rows are serialised in a worker thread if there are many.
-        if operation.operation is OperationType.QUERY and max_fields > _MAX_FIELDS_IN_EVENT_LOOP:
-            result = await self._execute_in_thread(start, context)
-        else:
-            execution = start()
-            result = await execution if isawaitable(execution) else execution
-        if context.has_too_many_fields:
-            return _build_rejected_result([format_error(build_too_many_fields_error())])
-        return replace(_to_graphql_result(result, context.failures), row_bytes=context.row_bytes)
+        if operation.operation is not OperationType.QUERY:
+            context.max_nested_list_fields = MAX_MUTATION_LIST_FIELDS
+            return _build_result(await _execute_in_event_loop(start, context), context)
+        if max_fields <= _MAX_FIELDS_IN_EVENT_LOOP:
+            attempt = replace(context, failures=[], max_nested_list_fields=_MAX_FIELDS_IN_EVENT_LOOP)
+            result = await _execute_in_event_loop(start, attempt)
+            # The estimate does not contain the items of the lists ``parameters`` and ``columns``.
+            if not attempt.has_too_many_fields:
+                return _build_result(result, attempt)
+        return _build_result(await self._execute_in_thread(start, context), context)
 
-    async def _execute_in_thread(
-        self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
-    ) -> ExecutionResult:
+    async def _execute_in_thread(self, start: _Execution, context: GraphQLRequest) -> ExecutionResult:
         """Execute a query in a worker thread; while result columns are missing, load them and execute it again.
 
         Raises:
@@ -210,15 +218,13 @@ class GraphQLService:
         async with self._long_executions.occupy_slot(member_id):
             return await self._execute_until_columns_are_loaded(start, context)
 
-    async def _execute_until_columns_are_loaded(
-        self, start: Callable[[], ExecutionResult | Awaitable[ExecutionResult]], context: GraphQLRequest
-    ) -> ExecutionResult:
+    async def _execute_until_columns_are_loaded(self, start: _Execution, context: GraphQLRequest) -> ExecutionResult:
         context.prefetched = PrefetchedColumns()
         while True:
             context.clear_errors_and_field_count()
             # A collection would examine all values of the result, during which the event loop would wait.
             with pause_garbage_collection(LARGE_VALUES):
-                result = await run_in_pool(self._long_execution_pool, start)
+                result = await run_in_pool(self._long_execution_pool, start, context_value=context)
             assert isinstance(result, ExecutionResult)  # noqa: S101  with prefetched columns no resolver is asynchronous
             if context.has_too_many_fields or not await context.prefetched.load_missing(context.columns):
                 return result
@@ -260,6 +266,18 @@ class GraphQLService:
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
     """Return whether the result of a GraphQL resolver is a coroutine, which must be awaited."""
     return type(value) is CoroutineType
+
+
+async def _execute_in_event_loop(start: _Execution, context: GraphQLRequest) -> ExecutionResult:
+    execution = start(context_value=context)
+    return await execution if isawaitable(execution) else execution
+
+
+def _build_result(result: ExecutionResult, context: GraphQLRequest) -> GraphQLResult:
+    """Build the result of an execution with this context, or an error if its lists have too many fields."""
+    if context.has_too_many_fields:
+        return _build_rejected_result([format_error(build_too_many_fields_error(context.max_nested_list_fields))])
+    return replace(_to_graphql_result(result, context.failures), row_bytes=context.row_bytes)
 
 
 def _to_graphql_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:

@@ -49,6 +49,12 @@ def test_a_nested_list_counts_as_ten_items() -> None:
     )
 
 
+@pytest.mark.parametrize("field", ["parameters { name type required default }", "schema { columns { name type } }"])
+def test_parameters_and_columns_cost_as_much_as_one_item(field: str) -> None:
+    """A page of 500 queries can contain the parameters or the columns of each query."""
+    assert get_exceeded_limit(f"{{ queries(first: 500) {{ nodes {{ lookup {field} }} }} }}") is None
+
+
 @given(st.integers(min_value=1, max_value=30))
 def test_depth_counts_fields_through_fragments(depth: int) -> None:
     """Fields in fragments count towards the depth as fields of the query do."""
@@ -146,17 +152,21 @@ def test_the_estimate_multiplies_by_the_longest_list_of_the_catalog(longest: int
     assert estimate_result_fields(document, operation, {}, longest) == 1 + size * (1 + 1 + longest * 2)
 
 
-def test_the_fields_of_an_item_include_fragments_but_no_items_of_its_own_lists() -> None:
+@pytest.mark.parametrize(
+    ("item_list", "fields"),
+    [
+        ("connections { ...names stats { lastMessage } surfaces { id name } }", 5),
+        ("queries { name parameters { name type } schema { columns { name type } } }", 4),
+    ],
+)
+def test_the_fields_of_an_item_include_fragments_but_no_items_of_its_own_lists(item_list: str, fields: int) -> None:
     """An item has the fields of its fragments and objects; a list below it counts as one field."""
-    document = parse(
-        "{ surface(id: 1) { connections { ...names stats { lastMessage } surfaces { id name } } } } "
-        "fragment names on Connection { id name }"
-    )
+    document = parse(f"{{ surface(id: 1) {{ {item_list} }} }} fragment names on Connection {{ id name }}")
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
     fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
     surface = operation.selection_set.selections[0]
     assert isinstance(surface, FieldNode)
     assert surface.selection_set is not None
-    connections = surface.selection_set.selections[0]
-    assert isinstance(connections, FieldNode)
-    assert count_fields_of_item([connections], operation, fragments) == 5
+    items = surface.selection_set.selections[0]
+    assert isinstance(items, FieldNode)
+    assert count_fields_of_item([items], operation, fragments) == fields

@@ -92,15 +92,20 @@ class CountingPool(ThreadPoolExecutor):
 
 
 class Queries:
-    """Fake service that executes warm queries: each query returns one row, from a large reply of the engine."""
+    """Fake service that executes warm queries: each query returns one row, from a large reply of the engine.
 
-    def __init__(self) -> None:
+    Args:
+        column_count: number of columns of each result.
+    """
+
+    def __init__(self, column_count: int = 1) -> None:
         self.executions = 0
+        self._columns = (Column("n", "long"),) * column_count
 
     async def execute(self, lookup: str, *_: object) -> QueryResult:
         """Count the execution, and return the result."""
         self.executions += 1
-        return QueryResult(lookup, AT, (Column("n", "long"),), [{"n": 1}], False, 1.0, None, size=LARGE)
+        return QueryResult(lookup, AT, self._columns, [{"n": 1}], False, 1.0, None, size=LARGE)
 
 
 def build_service(queries: Queries, pool: CountingPool) -> GraphQLService:
@@ -188,3 +193,14 @@ async def test_rows_above_the_size_of_a_reply_have_an_error(
         assert (error["path"], error["extensions"], answer.body["data"]) == (path, {"code": "VALIDATION_ERROR"}, None)
         assert error["message"].startswith("The reply has more than")
         assert queries.executions == 1
+
+
+async def test_the_columns_of_a_mutation_have_a_limit() -> None:
+    """The columns in the result of a mutation have at most 10,000 fields, because the event loop processes them."""
+    text = 'mutation { executeQuery(name: "a") { columns { name type } } }'
+    with CountingPool(1) as pool:
+        largest = await build_service(Queries(5_000), pool).run(CALLER, text, {}, None)
+        larger = await build_service(Queries(5_001), pool).run(CALLER, text, {}, None)
+    assert "errors" not in largest.body
+    assert not larger.executed
+    assert "in the result have more than 10000 fields" in larger.body["errors"][0]["message"]

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from bench.graphql_list import (
     build_graphql_service,
     relax_graphql_limits,
 )
-from shared.catalog.models import WarmQuery
+from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.service import GraphQLResult, GraphQLService
@@ -52,17 +53,18 @@ class RecordingPools:
 
 
 class FailingColumns:
-    """Source of result columns: those of ``q-1`` are unknown, other queries have one; calls are recorded."""
+    """Source of result columns: those of ``q-1`` are unknown, other queries have ``count``; calls are recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 1) -> None:
         self.requested: list[str] = []
+        self._columns = (Column("n", "long"),) * count
 
     async def resolve_columns_or_error(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
         """Return the columns of a query, or the error of ``q-1``."""
         self.requested.append(query.lookup)
         if query.lookup == "q-1":
             return WorkspaceError(Kind.INVALID, "QUERY_INVALID", "The query does not bind.")
-        return (Column("n", "long"),)
+        return self._columns
 
 
 def build_service_with(
@@ -108,6 +110,47 @@ async def test_fields_that_a_second_selection_of_a_fragment_adds_count() -> None
     )
     answer = await build_service_with(build_catalog(5_000, 1), RecordingPools()).run(CALLER, text, {}, None)
     assert "more than 200000 fields" in answer.body["errors"][0]["message"]
+
+
+def build_catalog_with_parameters(count: int) -> Catalog:
+    """Return a workspace whose only query has many parameters."""
+    parameters = tuple(QueryParameter(name=f"p{number}", type=ParameterType.LONG) for number in range(count))
+    catalog = build_catalog(1, 1)
+    stored = catalog.queries["q-0"]
+    wide = replace(stored, value=stored.value.model_copy(update={"parameters": parameters}))
+    return replace(catalog, queries={"q-0": wide})
+
+
+QUERY_LISTS = ["parameters { name type }", "schema { columns { name type } }"]
+
+
+async def run_with_aliases(field: str, alias_count: int, list_length: int, pools: RecordingPools) -> GraphQLResult:
+    """Select a field of a query under several aliases; the query has ``list_length`` parameters and columns."""
+    service = build_service_with(build_catalog_with_parameters(list_length), pools, FailingColumns(list_length))
+    aliases = " ".join(f"a{number}: {field}" for number in range(alias_count))
+    return await service.run(CALLER, f'{{ query(name: "q-0") {{ {aliases} }} }}', {}, None)
+
+
+@pytest.mark.parametrize("field", QUERY_LISTS)
+@pytest.mark.parametrize(("alias_count", "opened"), [(1, []), (2, ["long GraphQL results"])])
+async def test_many_parameters_or_columns_are_resolved_in_a_worker_thread(
+    field: str, alias_count: int, opened: list[str]
+) -> None:
+    """A result with thousands of parameters or columns is computed in a worker thread."""
+    pools = RecordingPools()
+    answer = await run_with_aliases(field, alias_count, 1_000, pools)
+    assert ("errors" in answer.body, pools.opened) == (False, opened)
+    lists = [each if isinstance(each, list) else each["columns"] for each in answer.body["data"]["query"].values()]
+    assert [len(each) for each in lists] == [1_000] * alias_count
+
+
+@pytest.mark.parametrize("field", QUERY_LISTS)
+async def test_parameters_and_columns_above_the_limit_are_rejected(field: str) -> None:
+    """A cheap document whose lists of parameters or columns have too many fields is rejected with the limit."""
+    answer = await run_with_aliases(field, 50, 2_001, RecordingPools())
+    assert not answer.executed
+    [error] = answer.body["errors"]
+    assert "lists of connections, surfaces and queries in the result have more than 200000" in error["message"]
 
 
 async def test_a_principal_has_few_long_requests_at_once() -> None:

@@ -46,13 +46,17 @@ class PrefetchedColumns:
             raise loaded
         return loaded
 
-    async def load_missing(self, loader: "DataLoader[str, Any]") -> bool:
-        """Load the columns that :meth:`get_columns` did not find; return False if there are none to load."""
+    @property
+    def is_complete(self) -> bool:
+        """True if :meth:`get_columns` found the columns of all queries since :meth:`load_missing`."""
+        return not self._missing
+
+    async def load_missing(self, loader: "DataLoader[str, Any]") -> None:
+        """Load the columns that :meth:`get_columns` did not find."""
         lookups = sorted(self._missing)
         loaded = await asyncio.gather(*map(loader.load, lookups), return_exceptions=True)
         self._loaded.update(zip(lookups, loaded, strict=True))
         self._missing.clear()
-        return bool(lookups)
 
 
 @dataclass
@@ -217,11 +221,11 @@ def _sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntr
 def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
     """Build the data loader that returns the result columns of a query, given its lookup (id in URLs).
 
-    If the engine cannot determine a query's columns, the loader raises the engine's error.
+    If the engine cannot determine a query's columns, or not in time, the loader raises an error.
     """
 
     async def load_columns(query_lookups: list[str]) -> list[Any]:
-        # Load one after another: each uncached item executes an engine query.
-        return [await columns.resolve_columns_or_error(catalog.queries[lookup].value) for lookup in query_lookups]
+        queries = [catalog.queries[lookup].value for lookup in query_lookups]
+        return list(await columns.resolve_all_columns_or_errors(queries))
 
     return DataLoader(batch_load_fn=load_columns)

@@ -26,6 +26,7 @@ from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.fair_scheduler import FairScheduler
+from shared.fair_use.principal_slots import PrincipalSlots
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_graphql_extensions
 from shared.graphql_api.limits import (
@@ -43,7 +44,7 @@ from shared.graphql_api.request import (
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.interpreter import LARGE_VALUES, pause_garbage_collection
 from shared.observability import logs
-from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime, run_in_pool
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime, run_in_turn
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns
@@ -54,8 +55,8 @@ _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 """Names of fields that need the connections' message statistics."""
 _LONG_EXECUTIONS: Final = 1
 """Number of long results that are computed at once; each takes the interpreter from the event loop in turn."""
-_LONG_EXECUTIONS_PER_PRINCIPAL: Final = 4
-"""Maximum number of long results of one principal that are computed or wait."""
+_LONG_REQUESTS_PER_PRINCIPAL: Final = 4
+"""Maximum number of long requests of one principal that run or wait."""
 _MAX_FIELDS_IN_EVENT_LOOP: Final = 2_000
 """Maximum number of fields in a result for which an operation is executed in the event loop.
 
@@ -110,7 +111,11 @@ class GraphQLService:
         self._warm_queries = warm_queries
         self._columns = columns
         self._runtime = runtime
-        self._long_executions = FairScheduler(_LONG_EXECUTIONS, _LONG_EXECUTIONS_PER_PRINCIPAL)
+        self._long_executions = FairScheduler(_LONG_EXECUTIONS)
+        self._long_requests = PrincipalSlots(
+            _LONG_REQUESTS_PER_PRINCIPAL,
+            f"A principal can have {_LONG_REQUESTS_PER_PRINCIPAL} long GraphQL requests at once; retry later.",
+        )
 
     async def run(
         self,
@@ -206,28 +211,31 @@ class GraphQLService:
     async def _execute_in_thread(self, start: _Execution, context: GraphQLRequest) -> ExecutionResult:
         """Execute a query in a worker thread; while result columns are missing, load them and execute it again.
 
+        Other long requests can use the thread while this one loads columns. A cancelled request occupies the thread
+        until its execution has finished.
+
         Raises:
-            WorkspaceError: THROTTLED if too many long results of the principal are computed or wait.
+            WorkspaceError: THROTTLED if too many long requests of the principal run or wait.
         """
         member_id = context.principal.member_id
-        if not self._long_executions.has_room(member_id):
-            detail = (
-                f"A principal can have {_LONG_EXECUTIONS_PER_PRINCIPAL} long GraphQL requests at once; retry later."
-            )
-            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5)
-        async with self._long_executions.occupy_slot(member_id):
-            return await self._execute_until_columns_are_loaded(start, context)
-
-    async def _execute_until_columns_are_loaded(self, start: _Execution, context: GraphQLRequest) -> ExecutionResult:
         context.prefetched = PrefetchedColumns()
-        while True:
-            context.clear_errors_and_field_count()
-            # A collection would examine all values of the result, during which the event loop would wait.
-            with pause_garbage_collection(LARGE_VALUES):
-                result = await run_in_pool(self._long_execution_pool, start, context_value=context)
-            assert isinstance(result, ExecutionResult)  # noqa: S101  with prefetched columns no resolver is asynchronous
-            if context.has_too_many_fields or not await context.prefetched.load_missing(context.columns):
-                return result
+        async with self._long_requests.occupy_slot(member_id, wait_seconds=0):
+            while True:
+                context.clear_errors_and_field_count()
+                result = await run_in_turn(
+                    self._long_executions,
+                    member_id,
+                    self._long_execution_pool,
+                    _execute_without_garbage_collection,
+                    start,
+                    context,
+                )
+                assert isinstance(result, ExecutionResult)  # noqa: S101  with prefetched columns no resolver is asynchronous
+                if context.has_too_many_fields or context.prefetched.is_complete:
+                    return result
+                # Requests that wait for columns must not occupy the memory of incomplete results.
+                del result
+                await context.prefetched.load_missing(context.columns)
 
     async def build_context(self, principal: Principal, *, loads_states: bool) -> GraphQLRequest:
         """Load the catalog for one request, and build the context for its resolvers.
@@ -266,6 +274,17 @@ class GraphQLService:
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
     """Return whether the result of a GraphQL resolver is a coroutine, which must be awaited."""
     return type(value) is CoroutineType
+
+
+def _execute_without_garbage_collection(
+    start: _Execution, context: GraphQLRequest
+) -> ExecutionResult | Awaitable[ExecutionResult]:
+    """Execute an operation in the current thread, without a pause for a garbage collection.
+
+    A collection would examine all values of the result, during which the event loop would wait.
+    """
+    with pause_garbage_collection(LARGE_VALUES):
+        return start(context_value=context)
 
 
 async def _execute_in_event_loop(start: _Execution, context: GraphQLRequest) -> ExecutionResult:

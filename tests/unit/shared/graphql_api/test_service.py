@@ -1,9 +1,12 @@
 """Tests of the execution of GraphQL requests."""
 
 import asyncio
-from concurrent.futures import Executor, ThreadPoolExecutor
+import gc
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +23,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.service import GraphQLResult, GraphQLService
 from shared.runtime import Runtime
-from shared.telemetry.connection_status import ConnectionStatuses
+from shared.telemetry.connection_status import ConnectionStatus, ConnectionStatuses
 from shared.warm_queries.ports import Column
 
 DEEP = (
@@ -56,15 +59,21 @@ class FailingColumns:
     """Source of result columns: those of ``q-1`` are unknown, other queries have ``count``; calls are recorded."""
 
     def __init__(self, count: int = 1) -> None:
-        self.requested: list[str] = []
+        self.requested: list[list[str]] = []
+        self.is_requested = asyncio.Event()
+        self.may_reply = asyncio.Event()
+        self.may_reply.set()
         self._columns = (Column("n", "long"),) * count
 
-    async def resolve_columns_or_error(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
-        """Return the columns of a query, or the error of ``q-1``."""
-        self.requested.append(query.lookup)
-        if query.lookup == "q-1":
-            return WorkspaceError(Kind.INVALID, "QUERY_INVALID", "The query does not bind.")
-        return self._columns
+    async def resolve_all_columns_or_errors(
+        self, queries: Sequence[WarmQuery]
+    ) -> list[tuple[Column, ...] | WorkspaceError]:
+        """Return the columns of each query, or the error of ``q-1``, once ``may_reply`` is set."""
+        self.requested.append([query.lookup for query in queries])
+        self.is_requested.set()
+        await self.may_reply.wait()
+        unknown = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "The query does not bind.")
+        return [unknown if query.lookup == "q-1" else self._columns for query in queries]
 
 
 def build_service_with(
@@ -163,7 +172,7 @@ async def test_a_principal_has_few_long_requests_at_once() -> None:
     assert [each.executed for each in results if isinstance(each, GraphQLResult)] == [True] * 4
 
 
-async def test_columns_of_long_lists_are_loaded_once_and_in_the_event_loop() -> None:
+async def test_columns_of_long_lists_are_loaded_together_and_in_the_event_loop() -> None:
     """A worker thread gets the columns of each query, and an error for the query whose columns are unknown."""
     columns = FailingColumns()
     service = build_service_with(build_catalog(3_000, 1), RecordingPools(), columns)
@@ -174,7 +183,80 @@ async def test_columns_of_long_lists_are_loaded_once_and_in_the_event_loop() -> 
         {"lookup": "q-1", "schema": {"columns": []}},
     ]
     assert [error["path"] for error in answer.body["errors"]] == [["surface", "queries", 1, "schema"]]
-    assert columns.requested == ["q-0", "q-1"]
+    assert columns.requested == [["q-0", "q-1"]]
+
+
+LONG_LIST = '{ surface(id: "s-0") { connections { id } } }'
+
+
+async def test_a_long_request_occupies_no_thread_while_it_loads_columns() -> None:
+    """While a long request waits for the query engine, the long request of another principal is executed."""
+    columns = FailingColumns()
+    columns.may_reply.clear()
+    service = build_service_with(build_catalog(3_000, 1), RecordingPools(), columns)
+    text = LONG_LIST.replace("{ id }", "{ id } queries { schema { columns { name } } }")
+    waiting = asyncio.create_task(service.run(CALLER, text, {}, None))
+    await columns.is_requested.wait()
+    other = await service.run(replace(CALLER, member_id="other@t"), LONG_LIST, {}, None)
+    assert other.executed
+    assert not waiting.done()
+    columns.may_reply.set()
+    schemas = [each["schema"] for each in (await waiting).body["data"]["surface"]["queries"]]
+    assert schemas == [{"columns": [{"name": "n"}]}, {"columns": []}]
+
+
+class HeldPool(Executor):
+    """Thread pool that executes its jobs only when a test requests it."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self.has_job = asyncio.Event()
+
+    def submit[**P, T](self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Store the job, which is running from now on."""
+        job: Future[T] = Future()
+        job.set_running_or_notify_cancel()
+        self.jobs.append((job, partial(function, *args, **kwargs)))
+        self.has_job.set()
+        return job
+
+    async def finish_job(self) -> None:
+        """Wait for a job if there is none, and execute the oldest one."""
+        await self.has_job.wait()
+        job, function = self.jobs.pop(0)
+        self.has_job.clear()
+        job.set_result(function())
+
+
+async def test_a_cancelled_long_request_occupies_the_thread_until_its_execution_ends() -> None:
+    """After a cancellation, the next execution starts when the thread is free, not in the queue of the thread."""
+    stores: Any = CountingStores(build_catalog(3_000, 1))
+    pool, unused, are_collections_enabled = HeldPool(), cast("Any", None), []
+
+    class Statuses(ConnectionStatuses):
+        """Statuses that record whether garbage collections are enabled."""
+
+        def derive_status(self, *arguments: Any) -> ConnectionStatus:
+            """Record the state of the garbage collection, and derive the status."""
+            are_collections_enabled.append(gc.isenabled())
+            return super().derive_status(*arguments)
+
+    runtime = Runtime(open_pool=lambda *_: pool)
+    service = GraphQLService(stores.load_catalog, stores, Statuses(()), unused, unused, runtime=runtime)
+    text = LONG_LIST.replace("{ id }", "{ status }")
+    tasks = [
+        asyncio.create_task(service.run(replace(CALLER, member_id=each), text, {}, None)) for each in ("ann", "bob")
+    ]
+    await pool.has_job.wait()
+    tasks[0].cancel()
+    await asyncio.wait(tasks[:1])
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(pool.jobs) == 1
+    await pool.finish_job()
+    await pool.finish_job()
+    assert (await tasks[1]).executed
+    assert set(are_collections_enabled) == {False}
 
 
 async def test_an_introspection_is_executed_in_a_worker_thread() -> None:

@@ -68,8 +68,10 @@ def serialise_date_time(value: datetime) -> str:
 
 
 @DATE_TIME.value_parser
-def parse_date_time(value: Any) -> datetime:
-    """Parse the value of a GraphQL variable of the scalar type DateTime.
+def require_date_time_text(value: Any) -> str:
+    """Check the value of a GraphQL variable of the scalar type DateTime and return it unchanged.
+
+    Such a variable can only be used inside ``parameters``, which contains JSON values.
 
     Raises:
         GraphQLError: if the value is not an RFC 3339 date-time with a time zone.
@@ -77,9 +79,10 @@ def parse_date_time(value: Any) -> datetime:
     if not isinstance(value, str):
         raise GraphQLError("DateTime: must be RFC 3339 text")
     try:
-        return parse_rfc3339(value)
+        parse_rfc3339(value)
     except ValueError as error:
         raise GraphQLError(f"DateTime: {error}") from None
+    return value
 
 
 @JSON.value_parser

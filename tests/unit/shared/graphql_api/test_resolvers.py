@@ -100,11 +100,13 @@ class Queries:
 
     def __init__(self, column_count: int = 1) -> None:
         self.executions = 0
+        self.arguments: object = None
         self._columns = (Column("n", "long"),) * column_count
 
-    async def execute(self, lookup: str, *_: object) -> QueryResult:
-        """Count the execution, and return the result."""
+    async def execute(self, lookup: str, *options: object) -> QueryResult:
+        """Count the execution, record the arguments of the query, and return the result."""
         self.executions += 1
+        _time_range, _max_rows, self.arguments, _format_field_name = options
         return QueryResult(lookup, AT, self._columns, [{"n": 1}], False, 1.0, None, size=LARGE)
 
 
@@ -204,3 +206,20 @@ async def test_the_columns_of_a_mutation_have_a_limit() -> None:
     assert "errors" not in largest.body
     assert not larger.executed
     assert "in the result have more than 10000 fields" in larger.body["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("default", ["", ' = "2026-01-05T08:00:00+01:00"'])
+async def test_a_variable_of_type_date_time_is_text_in_parameters(default: str) -> None:
+    """A variable of type DateTime, and its default, can be used in the parameters of a query; its value is a text."""
+    queries, sent = Queries(), "2026-01-05T08:00:00+01:00"
+    text = (
+        f"mutation($at: DateTime{default}, $all: [DateTime!]) "
+        '{ executeQuery(name: "a", parameters: {at: $at, all: $all}) { meta { rowCount } } }'
+    )
+    with CountingPool(1) as pool:
+        variables = {"all": [sent]} if default else {"at": sent, "all": [sent]}
+        answer = await build_service(queries, pool).run(CALLER, text, variables, None)
+        rejected = await build_service(queries, pool).run(CALLER, text, {"at": "yesterday"}, None)
+    assert answer.body == {"data": {"executeQuery": {"meta": {"rowCount": 1}}}}
+    assert queries.arguments == {"at": sent, "all": [sent]}
+    assert "RFC 3339" in rejected.body["errors"][0]["message"]

@@ -55,15 +55,13 @@ class PreparedDocument:
     """Parsed GraphQL document with its validation errors.
 
     Attributes:
-        document: syntax tree of the document as sent; None if the text cannot be parsed.
+        document: syntax tree of the document without repeated selections, which is validated, limited and executed;
+            None if the text cannot be parsed or is nested too deeply.
         errors: syntax and validation errors; empty if the document can be executed.
-        runnable: document without repeated selections, which is validated and executed; None if the text cannot be
-            parsed or is nested too deeply.
     """
 
     document: DocumentNode | None
     errors: tuple[GraphQLError, ...] = ()
-    runnable: DocumentNode | None = None
 
     @cached_property
     def field_names(self) -> frozenset[str]:
@@ -128,18 +126,14 @@ class DocumentCache:
 
     def _parse_and_validate(self, document_text: str) -> PreparedDocument:
         try:
-            document = parse(document_text, max_tokens=MAX_TOKENS)
+            document = remove_repeated_selections(parse(document_text, max_tokens=MAX_TOKENS))
+            errors = validate(self._schema, document, specified_rules, max_errors=_MAX_ERRORS)
         except GraphQLSyntaxError as error:
             # The traceback would keep all objects of the parser in memory.
             return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
-        try:
-            runnable = remove_repeated_selections(document)
-            errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
-        except RecursionError:
-            return PreparedDocument(document, (GraphQLError(_TOO_DEEP),))
-        return PreparedDocument(document, tuple(map(_replace_error_message, errors)), runnable)
+        return PreparedDocument(document, tuple(map(_replace_error_message, errors)))
 
 
 def _replace_error_message(error: GraphQLError) -> GraphQLError:

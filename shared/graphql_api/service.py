@@ -163,13 +163,13 @@ class GraphQLService:
         self, prepared: PreparedDocument, variables: Mapping[str, Any], operation_name: str | None
     ) -> GraphQLResult:
         """Execute an operation that only reads the schema, in a worker thread, because it takes up to half a second."""
-        assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
+        assert prepared.document is not None  # noqa: S101  documents with errors are rejected above
         # The few threads for large texts also limit how many introspections run at once.
         result = await self._runtime.run_in_thread_if_large(
             LARGE,
             execute_sync,
             self.schema,
-            prepared.runnable,
+            prepared.document,
             variable_values=dict(variables),
             operation_name=operation_name,
         )
@@ -184,11 +184,10 @@ class GraphQLService:
     ) -> GraphQLResult:
         context = await self.build_context(principal, loads_states=not _STATE_FIELDS.isdisjoint(prepared.field_names))
         assert prepared.document is not None  # noqa: S101  documents with errors are rejected above
-        assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
         start = partial(
             execute,
             self.schema,
-            prepared.runnable,
+            prepared.document,
             variable_values=dict(variables),
             operation_name=operation.name.value if operation.name else None,
             is_awaitable=_is_coroutine,

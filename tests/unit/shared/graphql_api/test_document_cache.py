@@ -45,7 +45,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
     """Thousands of equal fields within the token limit are validated and executed as one."""
     many = DocumentCache(SCHEMA).load_in_current_thread("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
-    assert many.runnable is not None
+    assert many.document is not None
     service = build_graphql_service(CountingStores(build_catalog(1, 1)))
     answer = asyncio.run(service.run(CALLER, "{" + " workspace { id name }" * 800 + "}", {}, None))
     assert answer.body == {"data": {"workspace": {"id": "plant-t", "name": "Plant"}}}
@@ -116,7 +116,7 @@ def test_a_deep_introspection_is_rejected_with_its_limit() -> None:
 def test_hostile_documents_raise_no_exception(text: str) -> None:
     """Deep nesting, cycles, introspection and odd characters cause errors or empty results, but no exception."""
     prepared = DocumentCache(SCHEMA).load_in_current_thread(text)
-    assert prepared.errors or prepared.runnable is not None
+    assert prepared.errors or prepared.document is not None
 
 
 def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,3 +286,18 @@ async def test_an_unclear_operation_is_rejected_with_the_reason(document: str, n
     answer = await build_graphql_service(CountingStores(build_catalog(1, 1))).run(CALLER, document, {}, name)
     assert answer.body["errors"][0]["message"].startswith(f"operationName: the document {rule}")
     assert answer.body["errors"][0]["extensions"] == {"code": "VALIDATION_ERROR"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        f"{{ queries(first: 500) {{ nodes {{ {'name ' * 30} }} }} }}",
+        f"{{ {'a: workspace { id } ' * 60} }}",
+        f"{{ queries(first: 500) {{ nodes {{ {'...F ' * 30} }} }} }} fragment F on WarmQuery {{ name }}",
+    ],
+    ids=["fields", "aliases", "fragments"],
+)
+async def test_repeated_selections_count_once(document: str) -> None:
+    """A selection that a document repeats counts once towards the limits, as it is executed once."""
+    answer = await build_graphql_service(CountingStores(build_catalog(1, 1))).run(CALLER, document, {}, None)
+    assert answer.executed, answer.body

@@ -25,7 +25,7 @@ from graphql import (
 from graphql.language import Visitor, visit
 from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
-from shared.graphql_api.limits import MAX_TOKENS
+from shared.graphql_api.limits import MAX_DEPTH, MAX_TOKENS
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_CACHED_CHARACTERS: Final = 100_000
@@ -47,7 +47,7 @@ _REPLACED_MESSAGES: Final = {
     "Maximum introspection depth exceeded": _INTROSPECTION_TOO_DEEP,
 }
 """Messages of the library that do not name the limit, and the messages that replace them."""
-_TOO_DEEP: Final = "The document is nested too deeply."
+_TOO_DEEP: Final = f"The document is nested too deeply; a depth of at most {MAX_DEPTH} fields is allowed."
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,10 @@ class DocumentCache:
             # The traceback would keep all objects of the parser in memory.
             return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:
+            return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
+        # The library aborts with the same message if fragments are nested too deeply; it checks this also without rules,
+        # but not the number of comparisons.
+        if errors and errors[-1].message == _ABORTED and validate(self._schema, document, ()):
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
         return PreparedDocument(document, tuple(map(_replace_error_message, errors)))
 

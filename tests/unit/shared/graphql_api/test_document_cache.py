@@ -91,6 +91,21 @@ def test_expensive_overlap_is_rejected_with_a_reason() -> None:
     assert "same fields" in message
 
 
+@pytest.mark.parametrize("fragment_depth", [80, 40])
+def test_deeply_nested_fragments_are_rejected_with_the_depth_limit(fragment_depth: int) -> None:
+    """The rejection of a document whose fragments are nested too deeply names the limit of the depth."""
+    last = 160 // fragment_depth
+    fragments = " ".join(
+        f"fragment F{number} on Connection "
+        f"{{ {'surfaces { connections { ' * fragment_depth}...F{number + 1}{' } }' * fragment_depth} }}"
+        for number in range(last)
+    )
+    text = f'{{ connection(id: "x") {{ ...F0 }} }} {fragments} fragment F{last} on Connection {{ id }}'
+    assert list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(text)) == [
+        "The document is nested too deeply; a depth of at most 12 fields is allowed."
+    ]
+
+
 def test_a_deep_introspection_is_rejected_with_its_limit() -> None:
     """The rejection of a deeply nested introspection names the limit; two nested lists of fields are allowed."""
     allowed = "{__schema{types{fields{type{name fields{name}}}}}}"

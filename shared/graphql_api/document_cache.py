@@ -133,8 +133,8 @@ class DocumentCache:
             return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
-        # The library aborts with the same message if fragments are nested too deeply; it checks this also without rules,
-        # but not the number of comparisons.
+        # The library aborts with the same message if fragments are nested too deeply. Without rules, it checks nothing
+        # else.
         if errors and errors[-1].message == _ABORTED and validate(self._schema, document, ()):
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
         return PreparedDocument(document, tuple(map(_replace_error_message, errors)))

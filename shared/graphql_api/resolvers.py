@@ -37,6 +37,7 @@ from shared.graphql_api.paging import ListPage, PageRequest
 from shared.graphql_api.request import GraphQLRequest
 from shared.runtime import Runtime
 from shared.text_formats.serialisation import iterate_json_parts_of_rows, join_parts_up_to
+from shared.text_formats.strict_json import MAX_DEPTH
 from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
@@ -102,15 +103,22 @@ def parse_json_literal(node: ValueNode, variables: dict[str, Any] | None = None)
     """Convert a literal in a GraphQL document to a value of the scalar JSON.
 
     Raises:
-        GraphQLError: if the literal is an enum value or contains a duplicate property.
+        GraphQLError: if the literal is an enum value, contains a duplicate property, or has more than ``MAX_DEPTH``
+            levels; the levels in the values of variables do not count.
     """
+    return _parse_nested_literal(node, variables, MAX_DEPTH)
+
+
+def _parse_nested_literal(node: ValueNode, variables: dict[str, Any] | None, max_levels: int) -> Any:
     match node:
+        case ListValueNode() | ObjectValueNode() if max_levels == 0:
+            raise GraphQLError(f"JSON: must not be nested deeper than {MAX_DEPTH} levels", node)
         case VariableNode():
             return (variables or {}).get(node.name.value)
         case ListValueNode():
-            return [parse_json_literal(item, variables) for item in node.values]
+            return [_parse_nested_literal(item, variables, max_levels - 1) for item in node.values]
         case ObjectValueNode():
-            return _parse_object_literal(node, variables)
+            return _parse_object_literal(node, variables, max_levels)
         case _:
             return _parse_scalar_literal(node)
 
@@ -131,8 +139,8 @@ def _parse_scalar_literal(node: ValueNode) -> Any:
             raise GraphQLError("JSON: must be a JSON value, not an enum value; write texts in quotes", node)
 
 
-def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
-    members = {field.name.value: parse_json_literal(field.value, variables) for field in node.fields}
+def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None, max_levels: int) -> dict[str, Any]:
+    members = {field.name.value: _parse_nested_literal(field.value, variables, max_levels - 1) for field in node.fields}
     if len(members) != len(node.fields):
         raise GraphQLError("JSON: the object has a duplicate property", node)
     return members

@@ -223,3 +223,17 @@ async def test_a_variable_of_type_date_time_is_text_in_parameters(default: str) 
     assert answer.body == {"data": {"executeQuery": {"meta": {"rowCount": 1}}}}
     assert queries.arguments == {"at": sent, "all": [sent]}
     assert "RFC 3339" in rejected.body["errors"][0]["message"]
+
+
+async def test_a_literal_has_as_many_levels_as_a_json_body() -> None:
+    """A JSON literal in a document has at most 100 levels, as a JSON body has."""
+    replies = []
+    with CountingPool(1) as pool:
+        for levels in (99, 100):
+            parameters = f"{{v: {'[' * levels}1{']' * levels}}}"
+            text = f'mutation {{ executeQuery(name: "a", parameters: {parameters}) {{ meta {{ rowCount }} }} }}'
+            replies.append((await build_service(Queries(), pool).run(CALLER, text, {}, None)).body)
+    assert replies[0] == {"data": {"executeQuery": {"meta": {"rowCount": 1}}}}
+    [error] = replies[1]["errors"]
+    assert error["extensions"] == {"code": "VALIDATION_ERROR"}
+    assert "must not be nested deeper than 100 levels" in error["message"]

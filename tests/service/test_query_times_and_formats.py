@@ -1,6 +1,7 @@
 """Tests of the time range and the format of queries over HTTP, GraphQL and MCP."""
 
 import io
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -9,12 +10,14 @@ import pytest
 
 from tests.service.local_service import Service, check_failing_fields, query_rows, wait_until
 
-LINES = b"".join(
-    b'{"messageId":"range-%d","ts":"2026-01-05T08:00:0%d.000Z","mark":"range"}\n' % (number, number)
-    for number in range(5)
+YESTERDAY = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
+TIMES = [YESTERDAY + timedelta(seconds=number) for number in range(5)]
+LINES = "".join(
+    f'{{"messageId":"range-{number}","ts":"{at.isoformat()}","mark":"range"}}\n' for number, at in enumerate(TIMES)
 )
 KQL = "Telemetry | where Payload.mark == 'range' | sort by Timestamp asc | project Timestamp, MessageId"
-START, END = "2026-01-05T08:00:01Z", "2026-01-05T08:00:03Z"
+START, END = (f"{TIMES[number]:%Y-%m-%dT%H:%M:%SZ}" for number in (1, 3))
+START_MS, END_MS = (int(TIMES[number].timestamp()) * 1000 for number in (1, 3))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def list_message_ids(reply: httpx.Response) -> list[str]:
     return [row["MessageId"] for row in reply.json()["results"]]
 
 
-@pytest.mark.parametrize("time_fields", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
+@pytest.mark.parametrize("time_fields", [{"from": START, "to": END}, {"from": START_MS, "to": str(END_MS)}])
 def test_a_query_time_range_includes_its_start_and_excludes_its_end(
     editor: httpx.Client, time_fields: dict[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import HubEvent, Impulse
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-YEAR = timedelta(days=366)
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def open_folder_store(path: Path) -> FolderBlobStore:
@@ -38,7 +38,7 @@ def build_event(
 
 
 async def read_rows(
-    store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
+    store: FolderBlobStore, connection: str = "rig", start: datetime = FIRST, end: datetime = LAST
 ) -> list[dict[str, Any]]:
     """Return the rows of a connection in the order in which the archive returns them."""
     return [row async for batch in ColdReader(store).stream_rows(connection, start, end) for row in batch.to_pylist()]

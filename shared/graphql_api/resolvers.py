@@ -52,6 +52,9 @@ from shared.warm_queries.time_ranges import (
 _MAX_DIGITS: Final = 4_000
 """Maximum digits of an integer literal, near the interpreter's limit, as in a JSON body."""
 
+MAX_REPEATED_CHARACTERS: Final = 1_000_000
+"""Maximum size of the repetitions of variables in one literal, as JSON text; the first use of each does not count."""
+
 DATE_TIME = ScalarType("DateTime")
 JSON = ScalarType("JSON")
 MAX_INT: Final = 2**31 - 1
@@ -103,18 +106,46 @@ def parse_json_literal(node: ValueNode, variables: dict[str, Any] | None = None)
     """Convert a literal in a GraphQL document to a value of the scalar JSON.
 
     Raises:
-        GraphQLError: if the literal is an enum value, contains a duplicate property, or has more than ``MAX_DEPTH``
-            levels; the levels in the values of variables do not count.
+        GraphQLError: if the literal is an enum value, contains a duplicate property, has more than ``MAX_DEPTH``
+            levels (the levels in the values of variables do not count), or repeats too much of its variables.
     """
-    return _parse_nested_literal(node, variables, MAX_DEPTH)
+    return _parse_nested_literal(node, _VariableValues(variables or {}), MAX_DEPTH)
 
 
-def _parse_nested_literal(node: ValueNode, variables: dict[str, Any] | None, max_levels: int) -> Any:
+class _VariableValues:
+    """Values of the variables in one literal; a literal of many repetitions of a large value would be huge."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._sizes: dict[str, int | None] = {}
+        self._repeated_characters = 0
+
+    def get_value_of(self, node: VariableNode) -> Any:
+        """Return the value of a variable.
+
+        Raises:
+            GraphQLError: if the literal repeats more than ``MAX_REPEATED_CHARACTERS`` of its variables.
+        """
+        name = node.name.value
+        value = self._values.get(name)
+        if name not in self._sizes:
+            # Only the size of a variable that is used again matters.
+            self._sizes[name] = None
+            return value
+        size = self._sizes[name] = self._sizes[name] or len(orjson.dumps(value))
+        self._repeated_characters += size
+        if self._repeated_characters > MAX_REPEATED_CHARACTERS:
+            detail = f"JSON: repetitions of variables must have at most {MAX_REPEATED_CHARACTERS} characters"
+            raise GraphQLError(detail, node)
+        return value
+
+
+def _parse_nested_literal(node: ValueNode, variables: _VariableValues, max_levels: int) -> Any:
     match node:
         case ListValueNode() | ObjectValueNode() if max_levels == 0:
             raise GraphQLError(f"JSON: must not be nested deeper than {MAX_DEPTH} levels", node)
         case VariableNode():
-            return (variables or {}).get(node.name.value)
+            return variables.get_value_of(node)
         case ListValueNode():
             return [_parse_nested_literal(item, variables, max_levels - 1) for item in node.values]
         case ObjectValueNode():
@@ -139,7 +170,7 @@ def _parse_scalar_literal(node: ValueNode) -> Any:
             raise GraphQLError("JSON: must be a JSON value, not an enum value; write texts in quotes", node)
 
 
-def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None, max_levels: int) -> dict[str, Any]:
+def _parse_object_literal(node: ObjectValueNode, variables: _VariableValues, max_levels: int) -> dict[str, Any]:
     members = {field.name.value: _parse_nested_literal(field.value, variables, max_levels - 1) for field in node.fields}
     if len(members) != len(node.fields):
         raise GraphQLError("JSON: the object has a duplicate property", node)

@@ -9,28 +9,23 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from enum import Enum, auto
+from typing import Final, NamedTuple
 
 from shared.alerts.due_times import build_data_source_key, is_due
 from shared.alerts.models import RuleState
 from shared.alerts.ports import AlertStore
 from shared.alerts.rule_evaluator import RuleEvaluator
 from shared.alerts.rule_results import build_rule_revision
-from shared.catalog.alert_rule_models import RuleKind
+from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
-QUERIES_AT_ONCE: Final = 4
-"""Maximum number of queries of rules that run at the same time."""
-
-TASKS_WITHOUT_QUERY_AT_ONCE: Final = 4
-"""Maximum number of tasks without a query at the same time.
-
-These are absence rules, rules that are not due and have unpublished events, and the end of each rule's alerts.
-"""
+TASKS_AT_ONCE: Final = 4
+"""Maximum number of tasks of the same kind, such as queries, that run at the same time."""
 
 REFRESH_SECONDS: Final = 60.0
 """Maximum age in seconds of the rule states in memory; another instance can have evaluated rules meanwhile."""
@@ -41,13 +36,29 @@ RETRY_SECONDS: Final = 10.0
 HISTORY: Final = timedelta(days=90)
 """Time for which resolved alerts are stored."""
 
-_UNPUBLISHED: Final = "unpublished "
-"""Prefix of the data source in the key of the rules that are not due, but have unpublished events."""
-
 _LOOK_SECONDS: Final = 1.0
 """Maximum time in seconds between two searches for due rules while evaluations are running."""
 _CLEANUP_SECONDS: Final = 3600.0
 _LOG = get_logger("alerts")
+
+
+class _TaskKind(Enum):
+    """Kind of a task; slow tasks of one kind do not delay the tasks of other kinds.
+
+    ``PUBLISH`` is for rules that are not due, but have unpublished events.
+    """
+
+    EVALUATE_THRESHOLD = auto()
+    EVALUATE_ABSENCE = auto()
+    PUBLISH = auto()
+    END = auto()
+
+
+class _TaskKey(NamedTuple):
+    """Kind of a task, and the data source of its rules; for the end of a rule, the lookup (id in URLs) of the rule."""
+
+    kind: _TaskKind
+    source: str
 
 
 class AlertScheduler:
@@ -81,58 +92,53 @@ class AlertScheduler:
     async def evaluate_due_rules(self) -> None:
         """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
 
-        A slow query does not delay the rules that become due while it runs. Even if every query is slow, absence rules
-        are evaluated, unpublished events of rules that are not due are published, and the alerts of disabled and
-        deleted rules end.
+        A slow query does not delay the rules that become due while it runs. Even if every query is slow, or the webhook
+        outbox and the audit log do not respond, absence rules are evaluated on time. Slow queries delay neither the
+        publication of events of rules that are not due, nor the end of alerts of disabled and deleted rules.
         """
-        query_slots = asyncio.Semaphore(QUERIES_AT_ONCE)
-        other_slots = asyncio.Semaphore(TASKS_WITHOUT_QUERY_AT_ONCE)
-        running: dict[str, asyncio.Task[None]] = {}
+        slots = {kind: asyncio.Semaphore(TASKS_AT_ONCE) for kind in _TaskKind}
+        running: dict[_TaskKey, asyncio.Task[None]] = {}
         try:
             while True:
                 # Not after the loop, because slow queries can keep a run busy for days.
                 await self._try_to_delete_old_resolved_alerts()
                 catalog = await self._catalog()
-                for source, rules in (await self._group_due_rule_lookups_by_source(catalog)).items():
-                    if source not in running:
-                        has_query = not source.startswith(_UNPUBLISHED) and _has_query(rules[0], catalog)
-                        slots = query_slots if has_query else other_slots
-                        running[source] = asyncio.create_task(self._evaluate_rules_of_source(rules, catalog, slots))
+                for key, rules in (await self._group_due_rule_lookups_by_task(catalog)).items():
+                    if key not in running:
+                        task = self._evaluate_rules_of_source(rules, catalog, slots[key.kind])
+                        running[key] = asyncio.create_task(task)
                 if not running:
                     break
                 await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
-                running = {source: task for source, task in running.items() if not task.done()}
+                running = {key: task for key, task in running.items() if not task.done()}
         finally:
             for task in running.values():
                 task.cancel()
             await asyncio.gather(*running.values(), return_exceptions=True)
 
-    async def _group_due_rule_lookups_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
-        """Return the lookups (ids in URLs) of the rules to process, grouped by the data that they read.
-
-        Rules that are not due but have unpublished events, and rules whose alerts must end, are in groups of their own.
-        """
+    async def _group_due_rule_lookups_by_task(self, catalog: Catalog) -> Mapping[_TaskKey, Sequence[str]]:
+        """Return the lookups (ids in URLs) of the rules to process, grouped by the task that processes them."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_rule_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
         now, at = self._runtime.monotonic(), self._runtime.now()
         watched = self._find_absence_rules_with_inactive_connections(catalog)
         waiting = {lookup for lookup, retry_at in self._retry_at.items() if retry_at > now}
-        due: dict[str, list[str]] = {}
+        due: dict[_TaskKey, list[str]] = {}
         for lookup, entry in catalog.alert_rules.items():
             state = self._states.get(lookup)
             if not entry.value.enabled or lookup in waiting:
                 continue
             source = build_data_source_key(entry.value)
             if lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at):
-                due.setdefault(source, []).append(lookup)
+                due.setdefault(_TaskKey(_get_evaluation_kind(entry.value), source), []).append(lookup)
             elif state is not None and state.has_marks:
-                due.setdefault(_UNPUBLISHED + source, []).append(lookup)
+                due.setdefault(_TaskKey(_TaskKind.PUBLISH, source), []).append(lookup)
         for lookup, state in self._states.items():
             stored = catalog.alert_rules.get(lookup)
             is_disabled = stored is not None and not stored.value.enabled
             if lookup not in waiting and (catalog.is_alert_rule_deleted(lookup) or (is_disabled and not state.is_idle)):
-                due[f"ended {lookup}"] = [lookup]
+                due[_TaskKey(_TaskKind.END, lookup)] = [lookup]
         return due
 
     def _find_absence_rules_with_inactive_connections(self, catalog: Catalog) -> set[str]:
@@ -202,7 +208,5 @@ class AlertScheduler:
             _LOG.warning("old resolved alerts could not be deleted; they are deleted in an hour: %s", error)
 
 
-def _has_query(rule_lookup: str, catalog: Catalog) -> bool:
-    """Return whether the scheduler must execute a query for a rule: not for an absence rule or an ended rule."""
-    entry = catalog.alert_rules.get(rule_lookup)
-    return entry is not None and entry.value.enabled and entry.value.kind is not RuleKind.ABSENCE
+def _get_evaluation_kind(rule: AlertRule) -> _TaskKind:
+    return _TaskKind.EVALUATE_ABSENCE if rule.kind is RuleKind.ABSENCE else _TaskKind.EVALUATE_THRESHOLD

@@ -45,7 +45,7 @@ LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     # A list of queries requests the columns of one query at a time.
     (columns, {"LIST_REQUESTS": 1}),
     # Each of the following modules runs one operation at a time.
-    (scheduler, {"QUERIES_AT_ONCE": 1, "TASKS_WITHOUT_QUERY_AT_ONCE": 1}),
+    (scheduler, {"TASKS_AT_ONCE": 1}),
     (cosmos_webhooks, {"_WRITES_AT_ONCE": 1}),
     (archive, {"CONCURRENT_WRITES": 1}),
     (archive_writer, {"_CONCURRENT": 1}),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.alerts.models import RuleStatus
-from shared.alerts.scheduler import HISTORY, QUERIES_AT_ONCE, RETRY_SECONDS
+from shared.alerts.scheduler import HISTORY, RETRY_SECONDS, TASKS_AT_ONCE
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.webhooks.events import WebhookEvent
@@ -142,7 +142,7 @@ async def test_a_slow_query_does_not_delay_other_rules() -> None:
 
 async def test_slow_queries_do_not_delay_rules_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """While as many queries run as may run at once, absence rules are evaluated and alerts of disabled rules end."""
-    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(QUERIES_AT_ONCE + 1)]
+    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(TASKS_AT_ONCE + 1)]
     workspace = AlertWorkspace(build_catalog(build_entry(build_rule())))
     workspace.queries.result = HOT
     assert await workspace.run_scheduler_after(0) == [FIRING]
@@ -163,7 +163,7 @@ async def test_slow_queries_do_not_delay_rules_without_a_query(monkeypatch: pyte
     async with asyncio.timeout(20):
         await has_published_all.wait()
     assert set(workspace.outbox.list_transitions()) == {FIRING, RESOLVED, SILENT}
-    assert len(workspace.queries.calls) == QUERIES_AT_ONCE
+    assert len(workspace.queries.calls) == TASKS_AT_ONCE
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -175,7 +175,7 @@ async def test_slow_queries_do_not_delay_unpublished_events() -> None:
     workspace = AlertWorkspace(build_catalog(hot))
     workspace.queries.result, workspace.outbox.failures = HOT, 1
     assert await workspace.run_scheduler_after(0) == []
-    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(QUERIES_AT_ONCE)]
+    slow = [build_entry(build_rule(lookup=f"slow{n}", timeRange=f"PT{n + 2}M")) for n in range(TASKS_AT_ONCE)]
     workspace.catalog = build_catalog(*slow, hot, version=2)
     workspace.queries.gate = asyncio.Event().wait
     workspace.time.advance(RETRY_SECONDS)
@@ -183,7 +183,38 @@ async def test_slow_queries_do_not_delay_unpublished_events() -> None:
     for _ in range(1000):
         await asyncio.sleep(0)
     assert workspace.outbox.list_transitions() == [FIRING]
-    assert len(workspace.queries.calls) == 1 + QUERIES_AT_ONCE
+    assert len(workspace.queries.calls) == 1 + TASKS_AT_ONCE
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_unpublished_events_do_not_delay_absence_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the webhook outbox does not respond for many rules with unpublished events, absence rules are evaluated."""
+    rules = [build_entry(build_rule(lookup=f"hot{n}", timeRange=f"PT{n + 2}M", every="PT1H")) for n in range(9)]
+    workspace = AlertWorkspace(build_catalog(*rules, build_entry(build_absence_rule(every="P1D"))))
+    workspace.queries.result, workspace.outbox.failures = HOT, len(rules)
+    assert await workspace.run_scheduler_after(0) == []
+    publishing, evaluated = asyncio.Semaphore(0), asyncio.Event()
+
+    async def wait_without_end(events: Sequence[WebhookEvent]) -> None:
+        del events
+        publishing.release()
+        await asyncio.Event().wait()
+
+    async def note_evaluation() -> None:
+        evaluated.set()
+
+    monkeypatch.setattr(workspace.outbox, "publish", wait_without_end)
+    workspace.connections.gate = note_evaluation
+    workspace.time.advance(RETRY_SECONDS)
+    running = asyncio.create_task(workspace.scheduler.evaluate_due_rules())
+    for _ in range(TASKS_AT_ONCE):
+        await publishing.acquire()
+    absence = build_entry(build_absence_rule(lookup="silent2", every="P1D"))
+    workspace.catalog = build_catalog(*rules, absence, version=2)
+    async with asyncio.timeout(20):
+        await evaluated.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -105,8 +105,8 @@ class AlertScheduler:
                 catalog = await self._catalog()
                 for key, rules in (await self._group_due_rule_lookups_by_task(catalog)).items():
                     if key not in running:
-                        task = self._evaluate_rules_of_source(rules, catalog, slots[key.kind])
-                        running[key] = asyncio.create_task(task)
+                        processing = self._process_rules(rules, catalog, slots[key.kind])
+                        running[key] = asyncio.create_task(processing)
                 if not running:
                     break
                 await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
@@ -162,9 +162,7 @@ class AlertScheduler:
                 found.add(lookup)
         return found
 
-    async def _evaluate_rules_of_source(
-        self, rule_lookups: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore
-    ) -> None:
+    async def _process_rules(self, rule_lookups: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
         async with slots:
             try:
                 states = await self._evaluator.evaluate_or_end_rules(rule_lookups, catalog)

@@ -73,7 +73,7 @@ class WebhookService:
         http: client that checks the addresses of URLs.
         outbox: stores test deliveries.
         audit_log: destination of the audit events.
-        is_audited: returns whether the workspace has provenance (audit chains).
+        is_audited: returns whether the workspace has provenance (audit chains) now.
         on_subscribe: called after an endpoint was created or changed, before the reply; prepares the sources of events.
         runtime: clock, randomness and threads.
     """
@@ -273,18 +273,12 @@ class WebhookService:
     async def flush_and_count_audit_events(self) -> int:
         """Append pending audit events to their chain; return their number.
 
-        If the workspace has no provenance (audit chains), delete the events and return 0.
+        They are also appended if the workspace had provenance (audit chains) at the change, but has none now.
 
         Raises:
             WorkspaceError: any error of the audit log or the store; events that were not appended stay pending.
         """
-        if await self._is_audited():
-            return await flush_outbox_and_count_events(self._registry, self._audit_log, EventAnnouncer(ignore_events))
-        pending = await self._registry.list_pending_events()
-        if pending:
-            _LOG.warning("provenance is not configured; changes to webhooks are not audited")
-            await self._registry.delete_pending_events([each.append_id for each in pending])
-        return 0
+        return await flush_outbox_and_count_events(self._registry, self._audit_log, EventAnnouncer(ignore_events))
 
     async def check_url(self, url_text: str) -> None:
         """Reject a URL that is not allowed as the URL of an endpoint, or whose host resolves to a forbidden address.
@@ -315,20 +309,27 @@ class WebhookService:
     async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         """Change the list of endpoints with the function ``change``, store it, and return the stored list.
 
-        The audit events of the change are stored with the list, and then appended to their chain. Events that cannot be
-        appended now stay pending.
+        If the workspace has provenance (audit chains), the audit events of the change are stored with the list, and
+        then appended to their chain. Events that cannot be appended now stay pending.
         """
+        # The workspace at the time of the change decides, because the event is possibly appended days later.
+        is_audited = await self._is_audited()
 
         def change_list_and_check_sizes(before: EndpointList) -> EndpointList | None:
             after = change(before)
             if after is None:
                 return None
             _check_size_of_filters(before, after)
+            if not is_audited:
+                return after.model_copy(update={"audit": before.audit})
             for audit in after.audit[len(before.audit) :]:
                 check_event_can_be_appended(to_pending_event(audit))
             return after
 
         listed = await self._registry.change_endpoint_list(change_list_and_check_sizes)
+        if not is_audited:
+            _LOG.warning("provenance is not configured; changes to webhooks are not audited")
+            return listed
         try:
             await self.flush_and_count_audit_events()
         except WorkspaceError:

@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ class DeliveryWorker:
         store: storage of the deliveries.
         registry: storage of the endpoints' definitions and health.
         sender: sends one delivery.
+        is_audited: returns whether the workspace has provenance (audit chains) now.
         runtime: clock, randomness and threads.
     """
 
@@ -46,12 +47,14 @@ class DeliveryWorker:
         store: WebhookStore,
         registry: EndpointRegistry,
         sender: DeliverySender,
+        is_audited: Callable[[], Awaitable[bool]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
         self._registry = registry
         self._sender = sender
+        self._is_audited = is_audited
         self._runtime = runtime
         self._sending: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -226,6 +229,8 @@ class DeliveryWorker:
         if delivery.status is DeliveryStatus.DELIVERED and not await self._is_endpoint_failing(endpoint.id):
             return  # a read is cheaper than a change, and most deliveries succeed
         append_id = self._runtime.new_id()
+        # Only a delivery that has failed for good can disable the endpoint, which is audited.
+        is_audited = delivery.status is DeliveryStatus.FAILED and await self._is_audited()
 
         def change_health(endpoint_list: EndpointList) -> EndpointList | None:
             # The given endpoint can be older than the results of other attempts, which the stored one contains.
@@ -236,6 +241,8 @@ class DeliveryWorker:
             if reason is not None:
                 after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
                 changed = add_or_replace_endpoint(endpoint_list, after)
+                if not is_audited:
+                    return changed
                 return add_audit_event(
                     changed, "Disabled", before, after, user_id=ServiceUser.SYSTEM, append_id=append_id
                 )

@@ -47,8 +47,8 @@ class Services:
         self.runtime = runtime
         self.backends = Backends(configured, runtime)
         self.outbound = OutboundServices(self.backends)
-        self.webhooks = WebhookServices(self.backends, self.outbound)
         self.catalog = CatalogServices(self.backends)
+        self.webhooks = WebhookServices(self.backends, self.outbound, self.catalog)
         self.features = Features(self.catalog)
         self.telemetry = TelemetryServices(self.backends, self.catalog, self.webhooks)
         self.provenance = ProvenanceServices(self.backends, self.catalog, self.webhooks, self.telemetry)

@@ -61,6 +61,14 @@ class CatalogServices:
         self.reader.invalidate()
         return await self.get_current_catalog()
 
+    async def is_workspace_audited(self) -> bool:
+        """Return whether the workspace has provenance (audit chains) now; the cached catalog can be older.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if the store does not respond.
+        """
+        return (await self.reader.load_stored_catalog()).policies.provenance is not None
+
     async def load_workspace_id(self) -> str:
         """Return the id of the workspace.
 

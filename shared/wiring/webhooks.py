@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class WebhookServices:
     """Stores and sends webhook deliveries; the services of other domains publish their events here."""
 
-    def __init__(self, backends: Backends, outbound: OutboundServices) -> None:
+    def __init__(self, backends: Backends, outbound: OutboundServices, catalog: CatalogServices) -> None:
         self._backends = backends
+        self._catalog = catalog
         self._settings = backends.settings
         self._outbound = outbound
         self._start_sources: Callable[[], None] | None = None
@@ -94,7 +95,9 @@ class WebhookServices:
 
         runtime = self._backends.runtime
         sender = DeliverySender(self._outbound.http, self.vault, self._settings.get_base_url(), runtime=runtime)
-        return self._backends.register_for_closing(DeliveryWorker(self.store, self.registry, sender, runtime=runtime))
+        is_audited = self._catalog.is_workspace_audited
+        worker = DeliveryWorker(self.store, self.registry, sender, is_audited, runtime=runtime)
+        return self._backends.register_for_closing(worker)
 
     async def announce_query_changes(self, pending_events: "Sequence[PendingEvent]") -> None:
         """Publish webhook events about changed warm queries (saved KQL queries)."""
@@ -176,7 +179,7 @@ class WebhookEndpointServices:
             self._outbound.http,
             self._webhooks.outbox,
             self._provenance.audit_log,
-            self._is_workspace_audited,
+            self._catalog.is_workspace_audited,
             on_subscribe=self._connection_events.publish_status_changes,
             runtime=self._backends.runtime,
         )
@@ -220,6 +223,3 @@ class WebhookEndpointServices:
             self._webhooks.outbox,
             runtime=self._backends.runtime,
         )
-
-    async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.get_current_catalog()).policies.provenance is not None

@@ -105,7 +105,7 @@ class WebhookServices:
         self.registry = EndpointRegistry(self.store)
         self.vault = SecretVault(self._load_key, runtime=self.runtime)
         sender = DeliverySender(self.http, self.vault, "https://plant.example", runtime=self.runtime)
-        self.worker = DeliveryWorker(self.store, self.registry, sender, runtime=self.runtime)
+        self.worker = DeliveryWorker(self.store, self.registry, sender, self._is_audited, runtime=self.runtime)
         self.outbox = DeliveryOutbox(self.store, self.registry, lambda: None, runtime=self.runtime)
         self.service = WebhookService(
             self.registry, self.vault, self.http, self.outbox, self.log, self._is_audited, runtime=self.runtime

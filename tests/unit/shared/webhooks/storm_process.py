@@ -82,7 +82,7 @@ class AlertAndWebhookServices:
         self.registry = EndpointRegistry(self.store)
         self.http = CheckedHttp(AddressRules(parse_networks("127.0.0.0/8")))
         vault = SecretVault(self._load_key)
-        self.worker = DeliveryWorker(self.store, self.registry, DeliverySender(self.http, vault, ""))
+        self.worker = DeliveryWorker(self.store, self.registry, DeliverySender(self.http, vault, ""), self._is_audited)
         self.outbox = DeliveryOutbox(self.store, self.registry, self.worker.wake)
         log: Any = ListAuditLog()
         self.service = WebhookService(self.registry, vault, self.http, self.outbox, log, self._is_audited)

@@ -237,10 +237,14 @@ async def test_changes_without_provenance_are_not_audited(webhook_services: Webh
     assert (await webhook_services.registry.load()).audit == ()
 
 
+@pytest.mark.parametrize("is_provenance_removed", [False, True])
 async def test_audit_events_of_a_crash_are_appended_later(
-    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch, *, is_provenance_removed: bool
 ) -> None:
-    """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event."""
+    """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event.
+
+    This also applies if provenance was removed after the change.
+    """
 
     async def fail_append(*_: object, **__: object) -> None:
         raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind
@@ -249,5 +253,6 @@ async def test_audit_events_of_a_crash_are_appended_later(
     monkeypatch.setattr(webhook_services.log, "append", fail_append)
     endpoint = await webhook_services.create_endpoint()
     monkeypatch.setattr(webhook_services.log, "append", append)
+    webhook_services.is_audited = not is_provenance_removed
     await webhook_services.service.flush_and_count_audit_events()
     assert [event["EntityID"] for event in webhook_services.log.events] == [endpoint.id]

@@ -167,15 +167,19 @@ async def test_a_redirect_is_a_failure(webhook_services: WebhookServices) -> Non
     assert (delivery.status, delivery.attempts[0].http_status) == (DeliveryStatus.PENDING, 302)
 
 
-async def test_status_410_disables_the_endpoint(webhook_services: WebhookServices) -> None:
-    """A 410 reply disables the endpoint: the delivery fails, later events are dropped, and this is audited."""
+@pytest.mark.parametrize("is_audited", [True, False])
+async def test_status_410_disables_the_endpoint(webhook_services: WebhookServices, *, is_audited: bool) -> None:
+    """A 410 reply disables the endpoint: the delivery fails, later events are dropped, and this is audited.
+
+    It is not audited in a workspace without provenance.
+    """
 
     async def reply_with_410(request: OutboundRequest) -> OutboundReply:
         del request
         return build_reply(410)
 
     endpoint = await webhook_services.create_endpoint()
-    webhook_services.http.answer = reply_with_410
+    webhook_services.http.answer, webhook_services.is_audited = reply_with_410, is_audited
     await webhook_services.publish("k1")
     await webhook_services.send_due_deliveries()
     await webhook_services.publish("k2")
@@ -184,8 +188,8 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookService
     assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
     assert [each.status for each in await webhook_services.list_all(endpoint)] == [DeliveryStatus.FAILED]
     await webhook_services.service.flush_and_count_audit_events()
-    event = webhook_services.log.events[-1]
-    assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
+    events = [(event["ActionType"], event["user"]) for event in webhook_services.log.events]
+    assert events == [("Webhook.Created", "admin@t"), ("Webhook.Disabled", "system")][: 2 if is_audited else 1]
     assert "path-with-secret" not in str(webhook_services.log.events)
 
 

@@ -21,3 +21,12 @@ async def test_a_workspace_without_a_document_has_no_id(local_services: Services
     assert raised.value.code == "WORKSPACE_NOT_DECLARED"
     await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
     assert await local_services.catalog.load_workspace_id() == "plant-a"
+
+
+async def test_a_just_enabled_provenance_is_known_to_other_instances(local_services: Services) -> None:
+    """A workspace is audited as soon as a document with provenance is stored, although a catalog is still cached."""
+    other = Services(local_services.settings)
+    assert not await other.catalog.is_workspace_audited()
+    await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    assert await other.catalog.is_workspace_audited()
+    await other.close()

@@ -37,7 +37,7 @@ class AttemptCounter:
     Args:
         store: storage of the attempts.
         audit_log: destination of the audit events.
-        is_audited: returns whether the workspace has an audit log.
+        is_audited: returns whether the workspace has provenance (audit chains) now.
         announce: announces a lock-out, for example to webhooks; called at least once for each lock-out.
         runtime: clock and randomness.
     """
@@ -80,14 +80,17 @@ class AttemptCounter:
             is_sign_in_too_old: True if the sign-in was not recent; the first such refusal of a token does not count.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the store does not respond.
+            WorkspaceError: UNAVAILABLE if the store of attempts or of the catalog does not respond.
         """
         at, append_id = self._runtime.now(), self._runtime.new_id()
+        is_audited = await self._is_audited()
 
         def add_refusal(attempts: MemberAttempts) -> MemberAttempts | None:
             if is_sign_in_too_old:
-                return add_stale_sign_in_refusal_if_not_locked_out(attempts, token_id, at, append_id)
-            return add_refused_attempt_if_not_locked_out(attempts, at, append_id)
+                return add_stale_sign_in_refusal_if_not_locked_out(
+                    attempts, token_id, at, append_id, is_audited=is_audited
+                )
+            return add_refused_attempt_if_not_locked_out(attempts, at, append_id, is_audited=is_audited)
 
         attempts = await self._change_attempts(member_id, add_refusal)
         if any(one.append_id == append_id for one in attempts.pending):
@@ -132,7 +135,7 @@ class AttemptCounter:
         await self._change_attempts(member_id, partial(remove_reported_lock_out_if_present, append_id=event.append_id))
 
     async def _append_lock_out_event_if_audited(self, member_id: str, event: LockOut) -> None:
-        if not await self._is_audited():
+        if not event.is_audited:
             return
         state = {"userId": member_id, "attempts": event.attempts, "since": format_rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member_id, "AfterState": state}

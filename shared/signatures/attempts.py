@@ -26,22 +26,26 @@ class LockOut:
         at: time of the lock-out.
         attempts: number of refused attempts that caused the lock-out.
         since: time of the first of these attempts.
+        is_audited: whether the workspace had provenance (audit chains) at the time of the lock-out; True if an earlier
+            version of the service stored it.
     """
 
     append_id: str
     at: datetime
     attempts: int
     since: datetime
+    is_audited: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Convert the lock-out to JSON values, as the store contains them."""
         times = {"at": format_rfc3339(self.at), "since": format_rfc3339(self.since)}
-        return {"appendId": self.append_id, "attempts": self.attempts, **times}
+        return {"appendId": self.append_id, "attempts": self.attempts, **times, "audited": self.is_audited}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Parse a lock-out (a member cannot sign for some time) from the JSON values in the store."""
-        return cls(value["appendId"], parse_rfc3339(value["at"]), value["attempts"], parse_rfc3339(value["since"]))
+        at, since = parse_rfc3339(value["at"]), parse_rfc3339(value["since"])
+        return cls(value["appendId"], at, value["attempts"], since, value.get("audited", True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ def shorten_lock_out_after_clock_setback(attempts: MemberAttempts, at: datetime)
 
 
 def add_stale_sign_in_refusal_if_not_locked_out(
-    attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
+    attempts: MemberAttempts, token_id: str, at: datetime, append_id: str, *, is_audited: bool = True
 ) -> MemberAttempts | None:
     """Record that a token was refused because its sign-in is not recent.
 
@@ -122,17 +126,18 @@ def add_stale_sign_in_refusal_if_not_locked_out(
         token_id: id of the token.
         at: time of the attempt.
         append_id: id of the audit event that reports the lock-out if this attempt causes one.
+        is_audited: whether the workspace has provenance (audit chains).
 
     Returns:
         The attempts with this refusal; None if nothing changes, because the member is locked out already.
     """
     if token_id in attempts.challenged:
-        return add_refused_attempt_if_not_locked_out(attempts, at, append_id)
+        return add_refused_attempt_if_not_locked_out(attempts, at, append_id, is_audited=is_audited)
     return replace(attempts, challenged=(*attempts.challenged[1 - _REMEMBERED_TOKENS :], token_id))
 
 
 def add_refused_attempt_if_not_locked_out(
-    attempts: MemberAttempts, at: datetime, append_id: str
+    attempts: MemberAttempts, at: datetime, append_id: str, *, is_audited: bool = True
 ) -> MemberAttempts | None:
     """Record a refused attempt to sign; the fifth within 15 minutes locks the member out for 15 minutes.
 
@@ -140,6 +145,7 @@ def add_refused_attempt_if_not_locked_out(
         attempts: earlier attempts of the member.
         at: time of the attempt.
         append_id: id of the audit event that reports the lock-out if this attempt causes one.
+        is_audited: whether the workspace has provenance (audit chains).
 
     Returns:
         The attempts including this one; None if nothing changes, because the member is locked out already.
@@ -150,7 +156,7 @@ def add_refused_attempt_if_not_locked_out(
     times = (*(min(time, at) for time in attempts.times if time > at - WINDOW), at)
     if len(times) < MAX_ATTEMPTS:
         return replace(attempts, times=times)
-    event = LockOut(append_id, at, len(times), min(times))
+    event = LockOut(append_id, at, len(times), min(times), is_audited)
     return replace(attempts, times=(), locked_until=at + WINDOW, pending=(*attempts.pending, event))
 
 

@@ -48,7 +48,7 @@ class SignatureServices:
         return AttemptCounter(
             self._signature_store,
             self._provenance.audit_log,
-            self._is_workspace_audited,
+            self._catalog.is_workspace_audited,
             self._webhooks.announce_lock_out,
             runtime=self._backends.runtime,
         )
@@ -79,9 +79,6 @@ class SignatureServices:
         from shared.backends.embedded.signatures import SqliteSignatureStore
 
         return SqliteSignatureStore(self._backends.workspace_file)
-
-    async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.get_current_catalog()).policies.provenance is not None
 
     async def _is_decision_appended(self, chain: "ChainKey", append_id: str) -> bool:
         """Return whether a decision was appended to its audit chain, or will be appended from the catalog's outbox."""

@@ -37,6 +37,7 @@ class Environment:
         audited: audit events by their append ids.
         announced: announced lock-outs.
         appended: append ids of decisions that were appended.
+        has_provenance: False if the workspace has no provenance.
         is_available: False if the audit log does not respond.
         can_announce: False if announcements fail.
     """
@@ -46,6 +47,7 @@ class Environment:
     audited: dict[str, Any] = field(default_factory=dict)
     announced: list[tuple[str, LockOut]] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
+    has_provenance: bool = True
     is_available: bool = True
     can_announce: bool = True
 
@@ -105,7 +107,7 @@ class Environment:
         self.at += timedelta(seconds=seconds)
 
     async def _is_audited(self) -> bool:
-        return True
+        return self.has_provenance
 
     async def _announce(self, member: str, event: LockOut) -> None:
         if not self.can_announce:

@@ -82,3 +82,18 @@ async def test_an_announcement_does_not_wait_for_the_audit_log(environment: Envi
     environment.is_available = True
     await environment.attempts.report_unreported_lock_outs()
     assert len(environment.audited) == 2
+
+
+@pytest.mark.parametrize("has_provenance", [True, False])
+async def test_the_workspace_at_the_lock_out_decides_whether_it_is_audited(
+    environment: Environment, *, has_provenance: bool
+) -> None:
+    """A lock-out is audited if the workspace had provenance at this time, even if it is reported after a change."""
+    environment.has_provenance = has_provenance
+    environment.can_announce = environment.is_available = False
+    for _ in range(6):
+        await environment.sign(age=400)
+    environment.has_provenance = not has_provenance
+    environment.can_announce = environment.is_available = True
+    await environment.attempts.report_unreported_lock_outs()
+    assert (len(environment.announced), len(environment.audited)) == (1, int(has_provenance))

@@ -96,3 +96,10 @@ def test_stored_signing_attempts_are_read_unchanged() -> None:
         add_stale_sign_in_refusal_if_not_locked_out(NONE, "t", START, "e") or NONE,
     ):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts
+
+
+def test_a_lock_out_of_an_earlier_version_is_audited() -> None:
+    """An unreported lock-out without the property ``audited``, which earlier versions stored, is audited."""
+    stored = build_rejected_attempts(MAX_ATTEMPTS).to_json()
+    del stored["pending"][0]["audited"]
+    assert MemberAttempts.from_json(stored).pending[0].is_audited

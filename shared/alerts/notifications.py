@@ -1,6 +1,6 @@
 """Notifications about alerts after they are stored: webhook events and audit events."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import batched
@@ -55,7 +55,6 @@ class Notifications:
         store: storage of the alerts.
         outbox: publishes webhook events.
         audit_log: appends audit events.
-        is_audited: returns whether the workspace has provenance (audit chains).
         runtime: worker threads.
     """
 
@@ -64,14 +63,12 @@ class Notifications:
         store: AlertStore,
         outbox: EventOutbox,
         audit_log: AuditLog,
-        is_audited: Callable[[], Awaitable[bool]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
         self._outbox = outbox
         self._audit_log = audit_log
-        self._is_audited = is_audited
         self._runtime = runtime
 
     async def publish_events_and_update_record(
@@ -132,14 +129,11 @@ class Notifications:
         return frozenset(unaudited)
 
     async def _append_audit_event(self, alert: Alert) -> None:
-        if await self._is_audited():
-            event = build_acknowledgement_event(alert)
-            user = str(alert.acknowledged_by)
-            await self._audit_log.append(
-                Target.DOMAIN_EVENTS, user, event, append_id=f"acknowledge-{alert.id}", scope_key=SCOPE
-            )
-        else:
-            _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
+        event = build_acknowledgement_event(alert)
+        user = str(alert.acknowledged_by)
+        await self._audit_log.append(
+            Target.DOMAIN_EVENTS, user, event, append_id=f"acknowledge-{alert.id}", scope_key=SCOPE
+        )
 
 
 class _ClearedAlerts(NamedTuple):

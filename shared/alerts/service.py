@@ -73,6 +73,7 @@ class Alerts:
         store: storage of the alerts.
         evaluation: evaluates conditions.
         notifications: appends the audit events of acknowledgements.
+        is_audited: returns whether the workspace has provenance (audit chains) now.
         runtime: clock, ids and worker threads.
     """
 
@@ -82,6 +83,7 @@ class Alerts:
         store: AlertStore,
         evaluation: RuleEvaluation,
         notifications: Notifications,
+        is_audited: Callable[[], Awaitable[bool]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
@@ -89,6 +91,7 @@ class Alerts:
         self._store = store
         self._evaluation = evaluation
         self._notifications = notifications
+        self._is_audited = is_audited
         self._runtime = runtime
 
     async def load_states_by_rule(self) -> Mapping[str, RuleState]:
@@ -131,8 +134,8 @@ class Alerts:
     async def acknowledge(self, alert_id: str, user_id: str, comment: str | None) -> Alert:
         """Record that a person has seen an alert; do nothing if the alert is already acknowledged.
 
-        The acknowledgement is stored together with a mark (unpublished event). If this call cannot append the audit
-        event, the scheduler therefore appends it later.
+        If the workspace has provenance, the acknowledgement is stored together with a mark (unpublished event). If this
+        call cannot append the audit event, the scheduler therefore appends it later.
 
         Args:
             alert_id: id of the alert.
@@ -147,6 +150,7 @@ class Alerts:
         found = await self._store.find_alert(alert_id)
         if found is None:
             raise build_alert_not_found_error()
+        is_audited = await self._is_audited()
         for _ in range(_ATTEMPTS):
             record = await self._store.load_rule_record(found.rule)
             alert = next((one for one in record.alerts if one.id == alert_id), None)
@@ -158,11 +162,13 @@ class Alerts:
                 acknowledged_by=user_id,
                 acknowledged_at=self._runtime.now(),
                 comment=comment,
-                marks=(*alert.marks, Mark.ACKNOWLEDGED),
+                marks=(*alert.marks, Mark.ACKNOWLEDGED) if is_audited else alert.marks,
             )
-            state = record.state.model_copy(update={"has_marks": True})
+            state = record.state.model_copy(update={"has_marks": record.state.has_marks or is_audited})
             token = await self._store.try_save_rule_changes_and_return_token(record, state, [acknowledged])
             if token is not None:
+                if not is_audited:
+                    _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
                 await self._publish_acknowledgement(RuleRecord(record.rule, state, alerts, token))
                 return acknowledged

@@ -58,6 +58,7 @@ class AlertServices:
             self.store,
             self._rule_evaluation,
             self._notifications,
+            self._catalog.is_workspace_audited,
             runtime=self._backends.runtime,
         )
 
@@ -88,9 +89,5 @@ class AlertServices:
             self.store,
             self._webhooks.outbox,
             self._provenance.audit_log,
-            self._is_workspace_audited,
             runtime=self._backends.runtime,
         )
-
-    async def _is_workspace_audited(self) -> bool:
-        return (await self._catalog.get_current_catalog()).policies.provenance is not None

@@ -97,7 +97,7 @@ class AlertWorkspace:
         return RuleEvaluation(self.queries, self.connections, runtime=self.time.runtime)  # type: ignore[arg-type]
 
     def _build_notifications(self) -> Notifications:
-        return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
+        return Notifications(self.store, self.outbox, self.audit_log)
 
     def start_scheduler(self) -> AlertScheduler:
         """Return a new scheduler on the same stores, as a second or restarted instance of the service creates it."""
@@ -108,7 +108,9 @@ class AlertWorkspace:
     def build_service(self) -> Alerts:
         """Return the alert service that API requests use."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
-        return Alerts(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
+        return Alerts(
+            self._read_catalog, self.store, evaluation, notifications, self._is_audited, runtime=self.time.runtime
+        )
 
     async def run_scheduler_after(self, seconds: float = 60) -> list[tuple[str, str]]:
         """Advance the clock by some seconds and run the scheduler; return all transitions published since the start."""

@@ -23,11 +23,6 @@ class CountingOutbox(ListOutbox):
         await super().publish(events)
 
 
-async def is_audited() -> bool:
-    """Return True, as if the workspace had audit chains, so acknowledgements of alerts are audited."""
-    return True
-
-
 def build_alert(number: int) -> Alert:
     """Return an alert that has just fired; an alert with an odd number has also been resolved."""
     ended = number % 2 == 1
@@ -51,7 +46,7 @@ def build_alert(number: int) -> Alert:
 async def test_many_transitions_are_published_in_parts() -> None:
     """Thousands of transitions are published in parts, in order for each alert, and marked as done in one write."""
     store, outbox = MemoryAlertStore(), CountingOutbox()
-    notifications = Notifications(store, outbox, ListAuditLog(), is_audited)
+    notifications = Notifications(store, outbox, ListAuditLog())
     number = 3 * MAX_PUBLISHED
     state = RuleState(rule="hot", revision="r", evaluated_at=AT, due_at=AT, firing=number // 2, has_marks=True)
     token = await store.try_save_rule_changes_and_return_token(

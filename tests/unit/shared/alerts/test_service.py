@@ -31,13 +31,17 @@ async def test_an_acknowledgement_of_an_alert_is_audited_once(alert_workspace: A
 
 
 async def test_an_acknowledgement_survives_a_crash_before_its_event(alert_workspace: AlertWorkspace) -> None:
-    """If the audit log fails, the acknowledgement is still stored, and the background job appends its event."""
+    """If the audit log fails, the acknowledgement is still stored, and the background job appends its event.
+
+    The event is also appended if provenance was removed after the acknowledgement.
+    """
     alert_workspace.queries.result = HOT
     await alert_workspace.run_scheduler_after(0)
     [alert_id] = alert_workspace.store.alerts
     alert_workspace.audit_log.failures = 1
     await alert_workspace.build_service().acknowledge(alert_id, "editor@t", None)
     assert alert_workspace.audit_log.events == {}
+    alert_workspace.audited = False
     alert_workspace.scheduler = alert_workspace.start_scheduler()
     await alert_workspace.run_scheduler_after(1)
     assert len(alert_workspace.audit_log.events) == 1
@@ -46,12 +50,15 @@ async def test_an_acknowledgement_survives_a_crash_before_its_event(alert_worksp
 
 
 async def test_an_acknowledgement_without_provenance_is_stored(alert_workspace: AlertWorkspace) -> None:
-    """Without an audit log, an acknowledgement is stored and a warning is logged."""
+    """Without an audit log, an acknowledgement is stored, but not audited, also if provenance is added later."""
     alert_workspace.audited = False
     alert_workspace.queries.result = HOT
     await alert_workspace.run_scheduler_after(0)
     [alert_id] = alert_workspace.store.alerts
     await alert_workspace.build_service().acknowledge(alert_id, "editor@t", None)
+    assert alert_workspace.store.alerts[alert_id].marks == ()
+    alert_workspace.audited = True
+    await alert_workspace.run_scheduler_after(60)
     assert (alert_workspace.store.alerts[alert_id].acknowledged_by, alert_workspace.audit_log.events) == (
         "editor@t",
         {},

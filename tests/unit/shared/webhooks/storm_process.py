@@ -90,7 +90,7 @@ class AlertAndWebhookServices:
         self._catalog = build_catalog(build_entry(rule))
         queries: Any = values
         states: Any = None
-        notifications = Notifications(self.alerts, self.outbox, log, self._is_audited)
+        notifications = Notifications(self.alerts, self.outbox, log)
         evaluator = RuleEvaluator(self._load_catalog, self.alerts, RuleEvaluation(queries, states), notifications)
         self.scheduler = AlertScheduler(self._load_catalog, self.alerts, evaluator)
 

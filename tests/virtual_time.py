@@ -46,6 +46,12 @@ class VirtualTime:
             if not sleeper[1].done():
                 sleeper[1].set_result(None)
 
+    def set_back(self, seconds: float) -> None:
+        """Set the wall clock back; the monotonic clock does not change."""
+        self.now -= timedelta(seconds=seconds)
+        self._start -= timedelta(seconds=seconds)
+        self._sleepers = [(at - timedelta(seconds=seconds), woken) for at, woken in self._sleepers]
+
     async def _sleep(self, seconds: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sleepers.append((self.now + timedelta(seconds=seconds), woken))

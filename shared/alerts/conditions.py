@@ -40,12 +40,14 @@ class AlertGroup:
             if none matches. For a row count: the number of rows. For an absence rule: seconds since the last message.
         matches: True if the group meets the rule's condition.
         connection: lookup (id in URLs) of the connection that an absence rule watches; None for a threshold rule.
+        silent_since: time from which an absence rule counts the silence; None for a threshold rule.
     """
 
     labels: Mapping[str, str | None]
     value: Number | None
     matches: bool
     connection: str | None = None
+    silent_since: datetime | None = None
 
     @property
     def key(self) -> GroupKey:
@@ -176,7 +178,8 @@ def evaluate_absence_rule_groups(
     groups = []
     for connection in rule.connections:
         if connection in known:
-            silence = max(at - (last_message_times.get(connection) or rule_created_at), timedelta(0))
+            since = last_message_times.get(connection) or rule_created_at
+            silence = max(at - since, timedelta(0))
             seconds = round(silence.total_seconds(), 3)
-            groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection))
+            groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection, since))
     return groups

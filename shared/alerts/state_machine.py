@@ -45,31 +45,41 @@ def compute_alert_changes(
         alerts: stored alerts of the rule; resolved ones are ignored.
         groups: evaluated groups of the rule's data.
         at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
-            pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again.
+            pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again. An alert of an
+            absence rule does not end before the next message of its connection.
         new_id: returns a new id.
         restarts_hold_duration: True if the hold time of pending alerts begins again, because the rule's data source or
             condition was edited.
     """
-    matching = {group.key: group for group in groups if group.matches}
+    by_key = {group.key: group for group in groups}
     active: Mapping[GroupKey, Alert] = {to_group_key(alert.labels): alert for alert in alerts if alert.is_active}
     refreshes = len(active) <= MAX_REFRESHED
     changes = AlertChanges()
     for key, alert in active.items():
-        if key in matching:
+        group = by_key.get(key)
+        if group is not None and (group.matches or (_has_same_silence(alert, group) and not restarts_hold_duration)):
             after = _continue_alert(
-                rule, alert, matching[key], at, refreshes_value=refreshes, restarts_hold_duration=restarts_hold_duration
+                rule, alert, group, at, refreshes_value=refreshes, restarts_hold_duration=restarts_hold_duration
             )
             changes.active.append(after)
             if after != alert:
                 changes.puts.append(after)
         else:
             add_alert_end_to_changes(alert, at, changes)
-    for key, group in matching.items():
-        if key not in active:
+    for key, group in by_key.items():
+        if group.matches and key not in active:
             begun = _begin_alert(rule, group, at, new_id())
             changes.puts.append(begun)
             changes.active.append(begun)
     return changes
+
+
+def _has_same_silence(alert: Alert, group: AlertGroup) -> bool:
+    """Return whether the connection of an absence rule's alert has sent no message since the latest evaluation.
+
+    The silence can then be too short for the rule only because the clock was set back.
+    """
+    return group.silent_since is not None and group.silent_since == alert.silent_since
 
 
 def add_alert_end_to_changes(alert: Alert, at: datetime, changes: AlertChanges) -> None:
@@ -99,6 +109,7 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
         runbook_url=rule.runbook_url,
         labels=dict(group.labels),
         connection=group.connection,
+        silent_since=group.silent_since,
         state=AlertState.PENDING,
         value=group.value,
         started_at=at,
@@ -116,6 +127,8 @@ def _continue_alert(
     restarts_hold_duration: bool,
 ) -> Alert:
     """Return the updated alert of a group that still meets the condition; pending alerts fire after their hold time."""
+    if alert.silent_since != group.silent_since:
+        alert = alert.copy_with_changes(silent_since=group.silent_since)
     if alert.state is AlertState.PENDING:
         # Without the cap, the alert would not fire until the clocks reach the stored time again.
         started_at = at if restarts_hold_duration else cap_stored_time(alert.started_at, at)

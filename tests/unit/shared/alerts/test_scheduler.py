@@ -13,6 +13,7 @@ from shared.alerts.models import RuleStatus
 from shared.alerts.scheduler import HISTORY, RETRY_SECONDS, TASKS_AT_ONCE
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
+from shared.telemetry.ports import ConnectionState
 from shared.webhooks.events import WebhookEvent
 from tests.random_examples import scale_examples
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
@@ -297,6 +298,31 @@ async def test_the_alert_of_a_connection_that_was_disabled_during_an_evaluation_
 
     workspace.connections.gate = disable_press
     assert await workspace.run_scheduler_after(0) == [SILENT, HEARD]
+
+
+@pytest.mark.parametrize("hold", ["PT0S", "PT2M"])
+@pytest.mark.parametrize("minutes", [4, 40])
+async def test_a_clock_setback_does_not_end_the_alert_of_a_silent_connection(hold: str, minutes: int) -> None:
+    """If the clock is set back, the alert of a silent connection continues until its next message."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule(**{"for": hold}))))
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
+    await workspace.run_scheduler_after(300)
+    assert await workspace.run_scheduler_after(120) == [SILENT]
+    workspace.time.set_back(60 * minutes)
+    for _ in range(minutes + 10):
+        assert await workspace.run_scheduler_after(60) == [SILENT]
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 2, workspace.time.now)}
+    assert await workspace.run_scheduler_after(60) == [SILENT, HEARD]
+
+
+async def test_an_edited_rule_ends_the_alert_of_a_silent_connection() -> None:
+    """If `after` of an absence rule is longer than the silence of a connection, its alert ends."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule())))
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
+    assert await workspace.run_scheduler_after(300) == [SILENT]
+    edited = build_entry(build_absence_rule(after="PT1H"), updated_at=workspace.time.now)
+    workspace.catalog = build_catalog(edited, version=2)
+    assert await workspace.run_scheduler_after(60) == [SILENT, HEARD]
 
 
 async def test_an_alert_of_another_connection_is_not_checked_again() -> None:

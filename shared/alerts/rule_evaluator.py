@@ -71,7 +71,7 @@ class RuleEvaluator:
 
         Args:
             rule_lookups: lookups (ids in URLs) of rules that read the same data.
-            catalog: the current workspace catalog.
+            catalog: a recent workspace catalog. Rules that were changed since then are not processed.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store of the alerts or of the catalog does not respond.
@@ -87,6 +87,10 @@ class RuleEvaluator:
                 continue
             entry = catalog.alert_rules.get(lookup)
             if entry is None or not entry.value.enabled or has_open_alerts_of_deleted_rule(entry, record):
+                # Another instance can have just created or enabled the rule, and its new alerts must not end.
+                if await self._was_rule_changed(lookup, catalog):
+                    states[lookup] = record.state
+                    continue
                 states[lookup] = await self._end_alerts_and_return_state(record, outages, is_rule_deleted=entry is None)
             elif self._is_rule_due(entry, record, catalog) and not _has_resolved_error_alert(record):
                 due.append((entry, record))
@@ -94,10 +98,16 @@ class RuleEvaluator:
                 states[lookup] = record.state
         if due:
             at = self._runtime.now()
-            data = await self._read_data_or_error(due[0][0], catalog)
+            # Another instance can have just enabled a connection, and its new alert must not end.
+            data = await self._read_data_or_error(due[0][0], await self._catalog())
             for entry, record in due:
                 states[record.rule] = await self._evaluate_rule_and_store_state(entry, record, data, at, outages)
         return states
+
+    async def _was_rule_changed(self, rule_lookup: str, catalog: Catalog) -> bool:
+        """Return whether a rule was created, edited or deleted since the catalog was read."""
+        entry, newest = catalog.alert_rules.get(rule_lookup), await self._catalog()
+        return not (newest.is_alert_rule_deleted(rule_lookup) if entry is None else is_current_rule(entry, newest))
 
     def _is_rule_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
         """Return whether a rule is due, or has an alert about a connection that is disabled or was removed."""

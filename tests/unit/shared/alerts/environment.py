@@ -77,17 +77,27 @@ class ConnectionStates:
 
 
 class AlertWorkspace:
-    """Workspace with alert rules, in-memory stores and a clock; several service instances can share it."""
+    """Workspace with alert rules, in-memory stores and a clock; several service instances can share it.
+
+    Attributes:
+        catalog: stored catalog.
+        outdated_catalog: catalog in the cache of the instance, until the instance reads the stored one.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
         self.time = VirtualTime(AT)
         self.catalog = catalog
+        self.outdated_catalog: Catalog | None = None
         self.queries, self.connections = Queries(), ConnectionStates()
         self.store, self.outbox, self.audit_log = MemoryAlertStore(), ListOutbox(), ListAuditLog()
         self.audited = True
         self.scheduler = self.start_scheduler()
 
-    async def _read_catalog(self) -> Catalog:
+    async def _read_cached_catalog(self) -> Catalog:
+        return self.outdated_catalog or self.catalog
+
+    async def _read_stored_catalog(self) -> Catalog:
+        self.outdated_catalog = None
         return self.catalog
 
     async def _is_audited(self) -> bool:
@@ -102,14 +112,20 @@ class AlertWorkspace:
     def start_scheduler(self) -> AlertScheduler:
         """Return a new scheduler on the same stores, as a second or restarted instance of the service creates it."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
-        evaluator = RuleEvaluator(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
-        return AlertScheduler(self._read_catalog, self.store, evaluator, runtime=self.time.runtime)
+        runtime = self.time.runtime
+        evaluator = RuleEvaluator(self._read_stored_catalog, self.store, evaluation, notifications, runtime=runtime)
+        return AlertScheduler(self._read_cached_catalog, self.store, evaluator, runtime=runtime)
 
     def build_service(self) -> Alerts:
         """Return the alert service that API requests use."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
         return Alerts(
-            self._read_catalog, self.store, evaluation, notifications, self._is_audited, runtime=self.time.runtime
+            self._read_cached_catalog,
+            self.store,
+            evaluation,
+            notifications,
+            self._is_audited,
+            runtime=self.time.runtime,
         )
 
     async def run_scheduler_after(self, seconds: float = 60) -> list[tuple[str, str]]:

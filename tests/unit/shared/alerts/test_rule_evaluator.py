@@ -10,6 +10,7 @@ from shared.alerts.models import RuleStatus
 from shared.alerts.scheduler import RETRY_SECONDS
 from shared.catalog.items import ItemKind
 from shared.catalog.ports import CatalogItem, ItemOrigin
+from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.ports import ConnectionState
 from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, RESOLVED, AlertWorkspace
@@ -60,6 +61,33 @@ async def test_the_end_of_a_rule_resolves_its_alerts(alert_workspace: AlertWorks
     assert alert_workspace.store.states.keys() == ({"hot"} if change == "disabled" else set())
     assert [alert.state.value for alert in alert_workspace.store.alerts.values()] == ["resolved"]
     assert len(alert_workspace.queries.calls) == 2
+
+
+OUTDATED_CATALOGS = {
+    "missing": build_catalog(),
+    "disabled": build_catalog(build_entry(build_rule(enabled=False), updated_at=AT - timedelta(hours=1))),
+    "an earlier rule": build_catalog(build_entry(build_rule(), AT - timedelta(hours=1), AT - timedelta(hours=1))),
+}
+
+
+@pytest.mark.parametrize("outdated", OUTDATED_CATALOGS.values(), ids=OUTDATED_CATALOGS)
+async def test_an_outdated_catalog_does_not_end_alerts(outdated: Catalog) -> None:
+    """An instance with a catalog from before a rule was created or enabled does not end the rule's alerts."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_rule(every="PT1H")), version=2))
+    workspace.queries.result = HOT
+    assert await workspace.run_scheduler_after(0) == [FIRING]
+    workspace.scheduler, workspace.outdated_catalog = workspace.start_scheduler(), outdated
+    assert await workspace.run_scheduler_after(1) == [FIRING]
+    assert workspace.get_status() is RuleStatus.FIRING
+
+
+async def test_an_outdated_catalog_does_not_end_the_alert_of_an_enabled_connection() -> None:
+    """An instance with a catalog from before a connection was enabled does not end the alert of the connection."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule()), version=2))
+    assert await workspace.run_scheduler_after(300) == [("alert.firing", "silent")]
+    workspace.scheduler = workspace.start_scheduler()
+    workspace.outdated_catalog = replace(workspace.catalog, version=1, connections={})
+    assert await workspace.run_scheduler_after(1) == [("alert.firing", "silent")]
 
 
 async def test_a_rule_that_was_created_again_has_new_alerts(alert_workspace: AlertWorkspace) -> None:

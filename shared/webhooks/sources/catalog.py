@@ -75,10 +75,13 @@ class ConnectionEvents:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
         """
         reported = _parse_reported_statuses(await self._store.read_state_document(STATE_DOCUMENT))
-        if find_earliest_subscription_time(await self._registry.load(), [_KIND]) is None:
-            if reported:
-                await self._store.change_state_document(STATE_DOCUMENT, lambda _: "{}")
-            return
+        if not await self._has_subscription():
+            if not reported or not await self._try_replace_reported_statuses(reported, {}):
+                return
+            # An endpoint that subscribed meanwhile must get the changes since then, and relied on the deleted statuses.
+            if not await self._has_subscription():
+                return
+            reported = {}
         reported = await self._publish_unpublished_changes(reported)
         current = await self._read_statuses_by_connection()
         while (
@@ -87,6 +90,9 @@ class ConnectionEvents:
             if not await self._try_replace_reported_statuses(reported, after):
                 return
             reported = await self._publish_unpublished_changes(after)
+
+    async def _has_subscription(self) -> bool:
+        return find_earliest_subscription_time(await self._registry.load(), [_KIND]) is not None
 
     async def _read_statuses_by_connection(self) -> dict[str, dict[str, Any]]:
         """Return status, time of the last message, and surfaces of each connection, by the connection's lookup."""

@@ -14,7 +14,7 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
-from shared.webhooks.models import RETENTION
+from shared.webhooks.models import RETENTION, EndpointList
 from shared.webhooks.sources import catalog
 from shared.webhooks.sources.catalog import (
     ConnectionEvents,
@@ -129,6 +129,42 @@ async def test_a_change_is_not_sent_again_after_its_delivery_has_expired(
     assert await webhook_services.store.delete_and_count_expired_deliveries(webhook_services.time.now, 10) == 1
     await source.publish_status_changes()
     assert await webhook_services.list_all(endpoint) == []
+
+
+@pytest.mark.parametrize("has_changed", [False, True])
+async def test_a_subscription_during_the_deletion_of_statuses_gets_later_changes(
+    webhook_services: WebhookServices,
+    states: SqliteConnectionStates,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_changed: bool,
+) -> None:
+    """An endpoint that subscribes while another instance deletes the statuses gets the changes since then.
+
+    ``has_changed`` is True if a status has changed since the latest run.
+    """
+    source = build_connection_events(webhook_services, states, webhook_services.outbox)
+    earlier = await webhook_services.create_endpoint(CHANGED)
+    await source.publish_status_changes()
+    await webhook_services.service.remove("admin@t", earlier.id)
+    if has_changed:
+        await states.set_status(["rig"], "CONNECTED")
+    load = webhook_services.registry.load
+
+    async def load_before_subscription() -> EndpointList:
+        monkeypatch.setattr(webhook_services.registry, "load", load)
+        endpoint_list = await load()
+        await webhook_services.create_endpoint(CHANGED)
+        await build_connection_events(webhook_services, states, webhook_services.outbox).publish_status_changes()
+        return endpoint_list
+
+    monkeypatch.setattr(webhook_services.registry, "load", load_before_subscription)
+    await source.publish_status_changes()
+    webhook_services.time.advance(1)
+    await states.set_status(["rig"], "ERROR")
+    await source.publish_status_changes()
+    [endpoint] = await webhook_services.service.list_endpoints()
+    assert '"after":"ERROR"' in (await webhook_services.list_all(endpoint))[0].body
 
 
 async def test_changes_of_several_documents_are_sent_in_one_run(

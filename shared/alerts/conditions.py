@@ -12,6 +12,7 @@ from typing import Any, Final
 from shared.alerts.models import Number
 from shared.catalog.alert_rule_models import AlertCondition, AlertRule, Operator, Rows
 from shared.catalog.durations import parse_stored_duration
+from shared.telemetry.ports import ConnectionState
 from shared.warm_queries.results import QueryResult
 
 type GroupKey = tuple[tuple[str, str | None], ...]
@@ -40,14 +41,14 @@ class AlertGroup:
             if none matches. For a row count: the number of rows. For an absence rule: seconds since the last message.
         matches: True if the group meets the rule's condition.
         connection: lookup (id in URLs) of the connection that an absence rule watches; None for a threshold rule.
-        silent_since: time from which an absence rule counts the silence; None for a threshold rule.
+        message_count: number of messages of this connection so far; None for a threshold rule.
     """
 
     labels: Mapping[str, str | None]
     value: Number | None
     matches: bool
     connection: str | None = None
-    silent_since: datetime | None = None
+    message_count: int | None = None
 
     @property
     def key(self) -> GroupKey:
@@ -158,7 +159,7 @@ def _finite_number_from_decimal_cell(cell: Any) -> Number | None:
 def evaluate_absence_rule_groups(
     rule: AlertRule,
     enabled_connections: Iterable[str],
-    last_message_times: Mapping[str, datetime | None],
+    states: Mapping[str, ConnectionState],
     rule_created_at: datetime,
     at: datetime,
 ) -> list[AlertGroup]:
@@ -169,7 +170,7 @@ def evaluate_absence_rule_groups(
     Args:
         rule: alert rule of the kind absence.
         enabled_connections: lookups (ids in URLs) of the enabled connections.
-        last_message_times: arrival time of the last message, by connection.
+        states: message statistics, by connection.
         rule_created_at: creation time of the rule; a connection without any message is silent since this time.
         at: the current time.
     """
@@ -178,8 +179,10 @@ def evaluate_absence_rule_groups(
     groups = []
     for connection in rule.connections:
         if connection in known:
-            since = last_message_times.get(connection) or rule_created_at
-            silence = max(at - since, timedelta(0))
+            state = states.get(connection)
+            last_message = None if state is None else state.last_message
+            silence = max(at - (last_message or rule_created_at), timedelta(0))
             seconds = round(silence.total_seconds(), 3)
-            groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection, since))
+            message_count = 0 if state is None else state.messages_received
+            groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection, message_count))
     return groups

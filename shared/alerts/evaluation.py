@@ -24,7 +24,7 @@ from shared.catalog.problems import DocumentPath, Violation, format_path
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.telemetry.ports import ConnectionStateStore
+from shared.telemetry.ports import ConnectionState, ConnectionStateStore
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.columns import ColumnsOrError, QueryColumns
 from shared.warm_queries.results import QueryResult
@@ -36,16 +36,16 @@ _CELL_SIZE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ConnectionData:
-    """Data for absence rules, which fire if a connection sends no messages: times of the last messages.
+    """Data for absence rules, which fire if a connection sends no messages.
 
     Attributes:
         enabled: lookups (ids in URLs) of the enabled connections.
-        last_messages: arrival time of the last message, by connection.
+        states: message statistics, by connection.
         at: time at which the data was read.
     """
 
     enabled: frozenset[str]
-    last_messages: Mapping[str, datetime | None]
+    states: Mapping[str, ConnectionState]
     at: datetime
 
 
@@ -96,7 +96,7 @@ class RuleEvaluation:
         """
         rule = entry.value
         if isinstance(data, ConnectionData):
-            return evaluate_absence_rule_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
+            return evaluate_absence_rule_groups(rule, data.enabled, data.states, entry.created_at, data.at)
         size = len(data.rows) * _CELL_SIZE
         return await self._runtime.run_in_thread_if_large(size, evaluate_threshold_rule_groups, rule, data)
 
@@ -111,8 +111,7 @@ class RuleEvaluation:
     async def _read_connection_data(self, catalog: Catalog) -> ConnectionData:
         states = await self._connection_states.load_states_by_connection()
         enabled = frozenset(lookup for lookup, stored in catalog.connections.items() if stored.value.enabled)
-        last_messages = {lookup: state.last_message for lookup, state in states.items()}
-        return ConnectionData(enabled, last_messages, self._runtime.now())
+        return ConnectionData(enabled, states, self._runtime.now())
 
 
 def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:

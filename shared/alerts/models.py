@@ -59,9 +59,8 @@ class Alert(BaseModel):
         value: group's value in the newest evaluation; for rules with more than 100 alerts, the value at the alert's
             last change of state.
         started_at: time at which the condition began to hold.
-        silent_since: time of the connection's last message when an absence rule was evaluated, or the creation of the
-            rule if the connection had no message; None for a threshold rule, and for an alert that an earlier version
-            of the service stored.
+        message_count: number of messages of the connection before the newest evaluation of an absence rule; None for a
+            threshold rule, and for an alert that an earlier version of the service stored.
         marks: events about the alert that are not yet published; see :class:`Mark`.
     """
 
@@ -75,7 +74,7 @@ class Alert(BaseModel):
     runbook_url: str | None
     labels: dict[str, str | None]
     connection: str | None = None
-    silent_since: AwareDatetime | None = None
+    message_count: int | None = None
     state: AlertState
     value: int | float | None
     started_at: AwareDatetime

@@ -57,7 +57,7 @@ def compute_alert_changes(
     changes = AlertChanges()
     for key, alert in active.items():
         group = by_key.get(key)
-        if group is not None and (group.matches or (_has_same_silence(alert, group) and not restarts_hold_duration)):
+        if group is not None and (group.matches or (_has_no_new_message(alert, group) and not restarts_hold_duration)):
             after = _continue_alert(
                 rule, alert, group, at, refreshes_value=refreshes, restarts_hold_duration=restarts_hold_duration
             )
@@ -74,12 +74,12 @@ def compute_alert_changes(
     return changes
 
 
-def _has_same_silence(alert: Alert, group: AlertGroup) -> bool:
+def _has_no_new_message(alert: Alert, group: AlertGroup) -> bool:
     """Return whether the connection of an absence rule's alert has sent no message since the latest evaluation.
 
     The silence can then be too short for the rule only because the clock was set back.
     """
-    return group.silent_since is not None and group.silent_since == alert.silent_since
+    return group.message_count is not None and group.message_count == alert.message_count
 
 
 def add_alert_end_to_changes(alert: Alert, at: datetime, changes: AlertChanges) -> None:
@@ -109,7 +109,7 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
         runbook_url=rule.runbook_url,
         labels=dict(group.labels),
         connection=group.connection,
-        silent_since=group.silent_since,
+        message_count=group.message_count,
         state=AlertState.PENDING,
         value=group.value,
         started_at=at,
@@ -127,8 +127,8 @@ def _continue_alert(
     restarts_hold_duration: bool,
 ) -> Alert:
     """Return the updated alert of a group that still meets the condition; pending alerts fire after their hold time."""
-    if alert.silent_since != group.silent_since:
-        alert = alert.copy_with_changes(silent_since=group.silent_since)
+    if alert.message_count != group.message_count:
+        alert = alert.copy_with_changes(message_count=group.message_count)
     if alert.state is AlertState.PENDING:
         # Without the cap, the alert would not fire until the clocks reach the stored time again.
         started_at = at if restarts_hold_duration else cap_stored_time(alert.started_at, at)

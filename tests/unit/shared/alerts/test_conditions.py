@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.alerts.conditions import EvaluationError, evaluate_absence_rule_groups, evaluate_threshold_rule_groups
+from shared.telemetry.ports import ConnectionState
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build_result, build_rule
 
 
@@ -154,9 +155,10 @@ def test_the_silence_of_a_connection_begins_at_its_last_message(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
     """A connection's silence begins at its last message or else its creation; a future message counts as just sent."""
-    [group] = evaluate_absence_rule_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
+    states = {"press": ConnectionState("CONNECTED", 7, last)}
+    [group] = evaluate_absence_rule_groups(build_absence_rule(), ["press"], states, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
-    assert (group.connection, group.silent_since) == ("press", last or created)
+    assert (group.connection, group.message_count) == ("press", 7)
 
 
 def test_an_absence_rule_has_no_group_for_disabled_connections() -> None:

@@ -315,6 +315,16 @@ async def test_a_clock_setback_does_not_end_the_alert_of_a_silent_connection(hol
     assert await workspace.run_scheduler_after(60) == [SILENT, HEARD]
 
 
+async def test_a_message_ends_an_alert_although_a_later_time_is_stored() -> None:
+    """If the clock is set back, a message ends an alert also while the stored time of an earlier message is later."""
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule(after="PT1M"))))
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
+    assert await workspace.run_scheduler_after(60) == [SILENT]
+    workspace.time.set_back(240)
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 2, AT)}
+    assert await workspace.run_scheduler_after(60) == [SILENT, HEARD]
+
+
 async def test_an_edited_rule_ends_the_alert_of_a_silent_connection() -> None:
     """If `after` of an absence rule is longer than the silence of a connection, its alert ends."""
     workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule())))

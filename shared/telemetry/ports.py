@@ -114,5 +114,9 @@ class ConnectionStateStore(Protocol):
         ...
 
     async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
-        """Return the state of every known connection; the keys of the mapping are lookups (ids in URLs)."""
+        """Return the state of every known connection; the keys of the mapping are lookups (ids in URLs).
+
+        If the time of a latest message is in the future by more than ``CLOCK_TOLERANCE``, the clock was set back. The
+        store replaces the time by the current time once, and returns this time from then on.
+        """
         ...

@@ -129,9 +129,30 @@ async def test_the_latest_message_is_corrected_after_a_clock_setback(states: Con
         last = (await states.load_states_by_connection())["rig"].last_message
         assert last is not None
         assert at <= last <= latest
-    later = ArrivedMessages("rig", "telemetry/0", (3,), at + 2 * HOUR, at + 2 * HOUR)
+    later = ArrivedMessages("rig", "telemetry/0", (3,), at + 2 * MINUTE, at + 2 * MINUTE)
     await states.add_arrived_messages_to_counts([later])
-    assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 3, at + 2 * HOUR)
+    assert (await states.load_states_by_connection())["rig"] == ConnectionState("CONNECTING", 3, at + 2 * MINUTE)
+
+
+@pytest.mark.parametrize("earlier", [None, HOUR])
+async def test_a_time_before_a_clock_setback_is_replaced_once(
+    states: ConnectionStateStore, earlier: timedelta | None
+) -> None:
+    """The first read after a clock setback replaces a time in the future by the current time, and later reads keep it.
+
+    An earlier message of another partition does not count as the latest message, and neither does the time in the
+    future as soon as the clock reaches it.
+    """
+    at = now()
+    if earlier is not None:
+        await states.add_arrived_messages_to_counts(
+            [ArrivedMessages("rig", "telemetry/1", (1,), at - earlier, at - earlier)]
+        )
+    await states.add_arrived_messages_to_counts([ArrivedMessages("rig", "telemetry/0", (1,), at + HOUR, at + HOUR)])
+    [first, second] = [(await states.load_states_by_connection())["rig"].last_message for _ in range(2)]
+    assert first is not None
+    assert at <= first <= now()
+    assert second == first
 
 
 async def test_a_message_of_another_partition_corrects_the_latest_message(states: ConnectionStateStore) -> None:

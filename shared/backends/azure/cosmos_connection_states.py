@@ -17,6 +17,8 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, NoChange
 from shared.background.ports import CLOCK_TOLERANCE, cap_stored_time
+from shared.errors import WorkspaceError
+from shared.observability.logs import get_logger
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
@@ -25,6 +27,7 @@ MAX_CONNECTIONS: Final = 5_000
 
 Removed connections count, too. A later version must not increase this number, because a full item stays full.
 """
+_LOG: Final = get_logger("connections")
 _STATUSES: Final = "statuses"
 _DEFAULT_STATUS: Final = "CONNECTING"
 """Status of a connection that has message counts, but no stored status."""
@@ -77,13 +80,24 @@ class CosmosConnectionStates:
         return statuses
 
     async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
-        items = await self._items.query_items("SELECT * FROM c")
-        # Building the states of thousands of connections would block the event loop.
-        return await self._runtime.run_in_thread(_build_connection_states, items, self._runtime.now())
+        items, at = await self._items.query_items("SELECT * FROM c"), self._runtime.now()
+        # Processing the states of thousands of connections would block the event loop.
+        capped = await self._runtime.run_in_thread(_map_items_with_future_times, items, at)
+        for item_id in capped:
+            await self._try_store_capped_times(item_id, at)
+        current = [capped.get(item["id"], item) for item in items]
+        return await self._runtime.run_in_thread(_build_connection_states, current)
 
     async def close(self) -> None:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*self._writes, return_exceptions=True)
+
+    async def _try_store_capped_times(self, item_id: str, at: datetime) -> None:
+        """Store the times of the latest messages of an item after a clock setback; the next read repeats a failure."""
+        try:
+            await self._items.change(item_id, item_id, lambda item: item and _cap_future_times(item, at))
+        except WorkspaceError as error:
+            _LOG.warning("the times of the latest messages were not corrected after a clock setback: %s", error)
 
     async def _set_status_in_item_and_return_unset_connections(
         self, item_id: str, connections: Collection[str], status: str
@@ -209,31 +223,44 @@ def _cap_stored_time_text(stored_time: str, at: datetime) -> str:
     return format_rfc3339(cap_stored_time(parse_rfc3339(stored_time), at)) if stored_time else ""
 
 
-def _build_connection_states(items: Iterable[Item], at: datetime) -> Mapping[str, ConnectionState]:
+def _map_items_with_future_times(items: Iterable[Item], at: datetime) -> dict[str, Item]:
+    """Return the items that :func:`_cap_future_times` changes, as it returns them, by their ids."""
+    return {item["id"]: capped for item in items if (capped := _cap_future_times(item, at)) is not None}
+
+
+def _cap_future_times(item: Item, at: datetime) -> Item | NoChange:
+    """Return an item in which the current time ``at`` replaces future times of latest messages; None if it has none."""
+    latest, capped_time = format_rfc3339(at + CLOCK_TOLERANCE), format_rfc3339(at)
+    counts: dict[str, dict[str, Any]] = item.get("counts", {})
+    capped = {
+        connection: {**count, "reported": capped_time}
+        for connection, count in counts.items()
+        if count.get("reported", count["last"]) > latest
+    }
+    return {**item, "counts": counts | capped} if capped else None
+
+
+def _build_connection_states(items: Iterable[Item]) -> Mapping[str, ConnectionState]:
     statuses: dict[str, str] = {}
     counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for item in items:
         statuses.update(item.get("statuses", {}))
         for connection, count in item.get("counts", {}).items():
             counts[connection].append(count)
-    latest = format_rfc3339(at + CLOCK_TOLERANCE)
     return {
-        connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection], latest)
+        connection: _build_connection_state(statuses.get(connection, _DEFAULT_STATUS), counts[connection])
         for connection in sorted(statuses.keys() | counts.keys())
     }
 
 
-def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]], latest: str) -> ConnectionState:
+def _build_connection_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
     """Build the state of a connection from its counts of all hub partitions.
 
     Args:
         status: stored status of the connection.
         counts: counts and last message's time, for each partition that had messages of the connection.
-        latest: latest possible time of a message; a partition has a later time if the clock was set back after its last
-            message. Such a time is ignored if another partition has an earlier one.
     """
-    times = [count.get("reported", count["last"]) for count in counts]
-    last = max((time for time in times if time <= latest), default="") or max(times, default="")
+    last = max((count.get("reported", count["last"]) for count in counts), default="")
     received = sum(int(count["received"]) for count in counts)
     mismatches = sum(int(count.get("mismatches", 0)) for count in counts)
     return ConnectionState(status, received, parse_rfc3339(last) if last else None, mismatches)

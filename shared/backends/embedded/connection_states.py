@@ -89,7 +89,12 @@ class SqliteConnectionStates:
             )
 
     async def load_states_by_connection(self) -> Mapping[str, ConnectionState]:
+        at = self._runtime.now()
         with convert_sqlite_errors(*_NAMES):
+            states = await self._database.read(self._read_states)
+            if all(each.last_message is None or each.last_message <= at + CLOCK_TOLERANCE for each in states.values()):
+                return states
+            await self._database.write(lambda database: _cap_future_times(database, at))
             return await self._database.read(self._read_states)
 
     async def close(self) -> None:
@@ -137,6 +142,14 @@ def _add_to_message_counts(
         " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
         " last_message = max(iif(last_message > ?, ?, ifnull(last_message, '')), excluded.last_message)",
         (connection, new_messages, last_message_at, format_rfc3339(at + CLOCK_TOLERANCE), format_rfc3339(at)),
+    )
+
+
+def _cap_future_times(database: sqlite3.Connection, at: datetime) -> None:
+    """Replace times of latest messages that were stored before a clock setback by the current time ``at``."""
+    database.execute(
+        "UPDATE connection_states SET last_message = ? WHERE last_message > ?",
+        (format_rfc3339(at), format_rfc3339(at + CLOCK_TOLERANCE)),
     )
 
 

@@ -34,17 +34,20 @@ def _register_ingest_function(function_name: str, source_name: str, hub_name: st
         batch = read_hub_events(events)
         with open_event_batch_span(hub_name, consumer_group, len(batch), context):
             await services().telemetry.ingestor.run(source_name, batch)
-        _record_ingest_metrics(batch)
+        _record_lag(batch, hub_name, consumer_group)
+        if batch:
+            count("workspace.ingest.events", len(batch))
 
     ingest_batch.__name__ = function_name
     _add_ingest_trigger(ingest_batch, function_name, hub_name, consumer_group)
 
 
-def _record_ingest_metrics(batch: Sequence[HubEvent]) -> None:
+def _record_lag(batch: Sequence[HubEvent], hub_name: str, consumer_group: str) -> None:
+    """Record the age of the oldest event of a batch, by hub and consumer group."""
     if batch:
         oldest = min(event.enqueued_at for event in batch)
-        record_histogram_value("workspace.ingest.lag", max(0.0, (services().runtime.now() - oldest).total_seconds()))
-        count("workspace.ingest.events", len(batch))
+        lag = max(0.0, (services().runtime.now() - oldest).total_seconds())
+        record_histogram_value("workspace.ingest.lag", lag, hub=hub_name, group=consumer_group)
 
 
 def _add_ingest_trigger(handle: _Handler, function_name: str, hub_name: str, consumer_group: str) -> None:
@@ -93,8 +96,10 @@ async def store_in_archive(
     context: func.Context,
 ) -> None:
     """Store the telemetry events (impulses) of a batch in the archive."""
-    with open_event_batch_span(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
-        await services().cold_data.archive.store_events(read_hub_events(events))
+    batch = read_hub_events(events)
+    with open_event_batch_span(IMPULSES_HUB, ARCHIVE_GROUP, len(batch), context):
+        await services().cold_data.archive.store_events(batch)
+    _record_lag(batch, IMPULSES_HUB, ARCHIVE_GROUP)
 
 
 # After five attempts the host skips the batch, because live data is useless after seconds.

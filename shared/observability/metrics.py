@@ -32,7 +32,9 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.chain.verify.duration": Instrument("histogram", "s", "Duration of a verification."),
     "workspace.query.duration": Instrument("histogram", "s", "Duration of a query, as seen by its caller."),
     "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that were converted to impulses."),
-    "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was received."),
+    "workspace.ingest.lag": Instrument(
+        "histogram", "s", "Age of the oldest event of a batch when it was converted or archived."
+    ),
     "workspace.telemetry.type_mismatches": Instrument(
         "counter", "{event}", "Hub events with a value that contradicts a declared type of a signal."
     ),

@@ -561,6 +561,14 @@ def test_the_ingestion_alert_covers_all_ingest_functions() -> None:
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
 
+def test_an_archive_that_falls_behind_raises_an_alert() -> None:
+    """The alert on late telemetry covers every consumer group that measures its lag, also the archive."""
+    rule = find_only_resource(evaluate_situation("prod"), RULE, "ingest-behind").body["properties"]
+    [condition] = rule["criteria"]["allOf"]
+    assert condition["query"] == 'AppMetrics | where Name == "workspace.ingest.lag" and Max > 300'
+    assert rule["description"] == "Telemetry waits for over five minutes before it is converted or archived."
+
+
 def test_the_alert_on_a_broken_chain_does_not_resolve_itself() -> None:
     """A person resolves the alert on a broken chain, because verifications count a broken chain only once a night."""
     rules = evaluate_situation("prod").list_resources("Microsoft.Insights/scheduledQueryRules")

@@ -69,7 +69,7 @@ var searches = [
   }
   {
     name: 'ingest-behind'
-    text: 'Telemetry waits for over five minutes before it is taken.'
+    text: 'Telemetry waits for over five minutes before it is converted or archived.'
     severity: 2
     query: 'AppMetrics | where Name == "workspace.ingest.lag" and Max > 300'
     threshold: 2

@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,6 +78,43 @@ async def test_the_hub_trigger_runs_the_ingestion(monkeypatch: pytest.MonkeyPatc
     context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
     await builder._function.get_user_function()(decode_batch(), context)
     assert recorder.runs == [("telemetry", 3)]
+
+
+class ArchiveRecorder:
+    """Fake archive that counts the events that it gets."""
+
+    def __init__(self) -> None:
+        self.events = 0
+
+    async def store_events(self, events: Sequence[HubEvent]) -> None:
+        """Count the events of a batch."""
+        self.events += len(events)
+
+
+async def test_every_hub_whose_delay_loses_telemetry_records_its_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ingestion and archive record the age of the oldest event of a batch, each with its hub and consumer group."""
+    clock = SimpleNamespace(now=lambda: datetime.fromisoformat("2026-01-05T08:10:00.123456Z"))
+    archive = ArchiveRecorder()
+    services = SimpleNamespace(
+        telemetry=SimpleNamespace(ingestor=IngestRecorder()),
+        cold_data=SimpleNamespace(archive=archive),
+        runtime=clock,
+    )
+    recorded: list[tuple[str, float, dict[str, str]]] = []
+    monkeypatch.setattr(triggers, "services", lambda: services)
+    monkeypatch.setattr(
+        triggers, "record_histogram_value", lambda name, value, **attributes: recorded.append((name, value, attributes))
+    )
+    functions = [builder._function for builder in triggers.blueprint._function_builders]
+    context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
+    for name in ("ingest", "archive"):
+        [function] = [each for each in functions if each.get_function_name() == name]
+        await function.get_user_function()(decode_batch(), context)
+    assert recorded == [
+        ("workspace.ingest.lag", 600.0, {"hub": "telemetry", "group": "$Default"}),
+        ("workspace.ingest.lag", 600.0, {"hub": "impulses", "group": "archive"}),
+    ]
+    assert archive.events == 3
 
 
 def test_entries_of_event_hub_sources_are_parsed() -> None:

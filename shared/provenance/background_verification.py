@@ -208,11 +208,12 @@ class BackgroundVerification:
                     return False
             await self._finish_verification(run, period_start)
         except Exception as error:  # noqa: BLE001  a failure must not stop the other chains
-            if _is_outage(error):
+            if is_outage := _is_outage(error):
                 self._interrupted[chain] = next(self._failure_numbers)
             else:
                 self._failed.add(chain)
-            count("workspace.chain.verify.failures", target=chain.target.value)
+            cause = "outage" if is_outage else "error"
+            count("workspace.chain.verify.failures", target=chain.target.value, cause=cause)
             _log_failure("an audit chain could not be verified", chain, error)
             self._remember_outage(error)
         return True

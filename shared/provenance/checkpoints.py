@@ -181,7 +181,7 @@ class Checkpoints:
                 return chain
             stored = await self._notes.find_newest(prefix, older_than_name=stored.name)
         if newest is not None:
-            count("workspace.chain.verify.failures", target=target.value)
+            count("workspace.chain.verify.failures", target=target.value, cause="error")
             _LOG.error(
                 "no note in a folder of checkpoints names the folder's chain", extra=logs.fields(newest=newest.name)
             )

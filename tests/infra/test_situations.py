@@ -1,12 +1,16 @@
 """Tests of the templates in each situation (size, variables and parameters) of a deployment."""
 
+import json
 import re
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from itertools import combinations
 from typing import Any
 
+import duckdb_kql
 import pytest
 
+from shared.observability.metrics import INSTRUMENTS
 from tests.infra.bicep_model import Deployment, DeploymentError, Resource, deploy_template, evaluate_deployment
 from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate_situation
 from tests.infra.templates import BICEP, Templates
@@ -233,7 +237,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
         deployment = evaluate_situation(name)
         alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
-        assert len(alerts) == 14
+        assert len(alerts) == 16
         assert all(each.endswith(f"-{region}") for each in alerts)
         assert all(f"-{region}-" in str(each) for each in deployment.list_names(ENDPOINT))
 
@@ -569,11 +573,12 @@ def test_an_archive_that_falls_behind_raises_an_alert() -> None:
     assert rule["description"] == "Telemetry waits for over five minutes before it is converted or archived."
 
 
-def test_the_alert_on_a_broken_chain_does_not_resolve_itself() -> None:
-    """A person resolves the alert on a broken chain, because verifications count a broken chain only once a night."""
+def test_alerts_of_a_verification_do_not_resolve_themselves() -> None:
+    """A person resolves the alerts of a verification, because verifications count a chain only once a night."""
     rules = evaluate_situation("prod").list_resources("Microsoft.Insights/scheduledQueryRules")
     mitigated = {each.name: each.body["properties"]["autoMitigate"] for each in rules}
-    assert [name for name, resolves in mitigated.items() if not resolves] == ["chain-broken-westeurope"]
+    unresolved = {name for name, resolves in mitigated.items() if not resolves}
+    assert unresolved == {"chain-broken-westeurope", "verification-fails-westeurope"}
     assert "checkpoint-fails-westeurope" in mitigated
     query = find_only_resource(
         evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "chain-broken"
@@ -600,6 +605,39 @@ def test_a_service_that_does_not_answer_raises_an_alert(name: str, host: str) ->
     assert (alert["criteria"]["webTestId"], alert["criteria"]["componentId"]) == (probe.id, insights.id)
     assert alert["criteria"]["failedLocationCount"] < len(probe.body["properties"]["Locations"])
     assert alert["actions"] == [{"actionGroupId": find_only_resource(deployed, "Microsoft.Insights/actionGroups").id}]
+
+
+def count_rows_for_alert(name: str, rows: Sequence[tuple[str, float, Mapping[str, str]]]) -> int:
+    """Return the number of rows that the query of an alert finds among metrics: name, sum and attributes."""
+    rule = find_only_resource(evaluate_situation("prod"), RULE, name).body["properties"]
+    connection = duckdb_kql.connect()
+    connection.sql("CREATE TABLE AppMetrics (Name VARCHAR, Sum DOUBLE, Properties JSON)")
+    for metric, total, attributes in rows:
+        connection.execute("INSERT INTO AppMetrics VALUES (?, ?, ?)", [metric, total, json.dumps(attributes)])
+    return len(duckdb_kql.query(connection, rule["criteria"]["allOf"][0]["query"]).fetchall())
+
+
+@pytest.mark.parametrize(("runs", "expected"), [(0, 1), (1, 0)])
+def test_a_job_that_only_fails_raises_an_alert(runs: int, expected: int) -> None:
+    """An alert fires if a job failed and did not complete, however rarely it is due, although other jobs complete."""
+    completed, failed = "workspace.background.runs", "workspace.background.failures"
+    rows = [(completed, 40.0, {"job": "checkpoints"}), (failed, 1.0, {"job": "checkpoints"})]
+    rows += [(completed, 1.0, {"job": "compaction"})] * runs + [(failed, 1.0, {"job": "compaction"})]
+    assert count_rows_for_alert("job-fails", rows) == expected
+    rule = find_only_resource(evaluate_situation("prod"), RULE, "job-fails").body["properties"]
+    assert rule["criteria"]["allOf"][0]["threshold"] == 0
+    assert {name for name in INSTRUMENTS if "background" in name.split(".")} == {completed, failed}
+    # Two runs of an hourly job.
+    assert rule["windowSize"] == rule["evaluationFrequency"] == "PT2H"
+
+
+@pytest.mark.parametrize(("cause", "expected"), [("error", 1), ("outage", 0)])
+def test_a_verification_that_ends_with_an_error_raises_an_alert(cause: str, expected: int) -> None:
+    """One verification that ends with an error raises an alert, because it is repeated only the next night."""
+    failure = ("workspace.chain.verify.failures", 1.0, {"target": "DomainEvents", "cause": cause})
+    assert count_rows_for_alert("verification-fails", [failure]) == expected
+    rule = find_only_resource(evaluate_situation("prod"), RULE, "verification-fails").body["properties"]
+    assert rule["criteria"]["allOf"][0]["threshold"] == 0
 
 
 def test_stopped_background_jobs_raise_an_alert() -> None:

@@ -368,14 +368,23 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
     "error", [WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down"), AttributeError("startswith")]
 )
 async def test_an_error_does_not_stop_other_chains(
-    verification_parts: VerificationParts, error: Exception, caplog: pytest.LogCaptureFixture
+    verification_parts: VerificationParts,
+    error: Exception,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If verifying a chain raises any error, others are verified, and this one later; only an outage is a warning."""
+    counted: list[object] = []
+    monkeypatch.setattr(
+        background_verification, "count", lambda name, **attributes: counted.append((name, attributes.get("cause")))
+    )
     verification_parts.recorder.failing[BATCH] = error
     with contextlib.suppress(WorkspaceError):
         assert await run_in_new_period(verification_parts.background)
     [logged] = [one for one in caplog.records if "could not be verified" in one.getMessage()]
-    assert logged.levelname == ("WARNING" if isinstance(error, WorkspaceError) else "ERROR")
+    is_outage = isinstance(error, WorkspaceError)
+    assert logged.levelname == ("WARNING" if is_outage else "ERROR")
+    assert ("workspace.chain.verify.failures", "outage" if is_outage else "error") in counted
     verdicts = await verification_parts.verdicts()
     assert verdicts[BATCH] is None
     assert verdicts[PLATFORM] is not None

@@ -317,7 +317,7 @@ var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
 var withGateway = !empty(gatewayHostName)
 var serviceUrl = withGateway ? 'https://${gatewayHostName}' : 'https://${appName}.azurewebsites.net'
 // A failover does not write to the data storage, so it accepts the web console of the app in every region beforehand.
-var appOrigins = map(cosmosRegions, each => 'https://func-${homeBase}-${uniqueString(subscription().id, environmentPart, each)}.azurewebsites.net')
+var appOrigins = map(union([active], cosmosRegions), each => 'https://func-${homeBase}-${uniqueString(subscription().id, environmentPart, each)}.azurewebsites.net')
 
 resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
   name: groupName

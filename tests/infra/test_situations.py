@@ -165,6 +165,25 @@ def test_outputs_have_the_addresses_of_the_console_in_each_region() -> None:
     assert evaluate_situation("everything").outputs["CONSOLE_URLS"] == "https://plant.example/console/"
 
 
+def test_outputs_have_the_address_of_the_console_in_use() -> None:
+    """The outputs have the address of the app in the active region, also if Cosmos DB has only the home region."""
+    deployment = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"AZURE_ACTIVE_LOCATION": "northeurope"})
+    assert list_regions(deployment) == ["westeurope"]
+    app = find_only_resource(deployment, "Microsoft.Web/sites").name
+    assert f"https://{app}.azurewebsites.net/console/" in deployment.outputs["CONSOLE_URLS"].split()
+
+
+def test_two_connections_can_read_one_hub_of_their_own() -> None:
+    """A hub that connections read with different consumer groups is created once, with each group and one role."""
+    sources = [{"hub": "line-7", "consumerGroup": group} for group in ("idw", "quality", "$Default")]
+    deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT, {"ownHubs": sources})
+    ids = [each.id for each in deployment.resources if "diagnosticSettings" not in each.type]
+    assert [each for each in ids if ids.count(each) > 1] == []
+    groups = deployment.list_names("Microsoft.EventHub/namespaces/eventhubs/consumergroups")
+    assert {str(each).partition("/")[2] for each in groups} >= {"line-7/idw", "line-7/quality"}
+    assert list_settings(deployment)["EVENT_HUB_SOURCES"] == "line-7/idw,line-7/quality,line-7/$Default"
+
+
 @pytest.mark.parametrize("database", ["Telemetry", "Plant"])
 def test_the_outputs_name_the_database_of_telemetry(database: str) -> None:
     """A deployment prints the database that the app queries, so that commands of operators use the same one."""

@@ -28,6 +28,8 @@ var readers = [
 ]
 // Azure creates the group $Default for every hub.
 var ownReaders = filter(ownHubs, each => each.consumerGroup != '$Default')
+// Several consumer groups can read one hub. A union has no duplicates.
+var ownHubNames = union(map(ownHubs, each => each.hub), [])
 
 resource namespace 'Microsoft.EventHub/namespaces@2026-01-01' = {
   name: name
@@ -82,9 +84,9 @@ resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2026-01-
 ]
 
 resource own 'Microsoft.EventHub/namespaces/eventhubs@2026-01-01' = [
-  for each in ownHubs: {
+  for each in ownHubNames: {
     parent: namespace
-    name: each.hub
+    name: each
     properties: {
       partitionCount: partitions
       retentionDescription: {

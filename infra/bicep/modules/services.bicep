@@ -216,7 +216,7 @@ module access 'access.bicep' = {
     }
     withKusto: withKusto
     withIotHub: withIotHub
-    ownHubs: map(ownHubs, each => each.hub)
+    ownHubs: union(map(ownHubs, each => each.hub), [])
   }
   // With names alone, the role assignments would start before the resources exist.
   dependsOn: [

@@ -3,10 +3,14 @@
 import inspect
 import json
 import re
+import shutil
+from pathlib import Path
 
+from functions import triggers
 from scripts.azure_commands import AZURE_PAGES, PAGES
 from scripts.smoke.checks import CHECKS
 from shared.settings import Settings, Stores
+from tests.infra.bicep_model import evaluate_deployment
 from tests.infra.situations import ENVIRONMENT, evaluate_situation
 from tests.infra.templates import BICEP, Templates
 
@@ -190,3 +194,44 @@ def test_nothing_is_deleted_before_its_hubs_are_read() -> None:
     assert places == sorted(places)
     assert "a data storage account that `EXISTING_DATA_STORAGE_NAME` named" in section[places[-1] :]
     assert "for container in cold checkpoints" in FAILOVER.partition("### The way back from another account")[2]
+
+
+def _read_section(heading: str) -> str:
+    """Return the text of a section of the runbook, up to the next heading of the same level."""
+    return FAILOVER.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_documented_line_deploys_an_app_without_background_jobs(tmp_path: Path) -> None:
+    """The line that the runbook adds to the parameter file disables the timer, and the runbook removes this line."""
+    commands = _read_commands(_read_section("Background jobs run in one app"))
+    [line] = re.findall(r'^echo "(.*)" >> infra/bicep/prod\.bicepparam$', commands, re.MULTILINE)
+    [removed] = re.findall(r'^sed -i "/\^(.*)\$/d" infra/bicep/prod\.bicepparam$', commands, re.MULTILINE)
+    assert removed == line
+    shutil.copytree(BICEP, tmp_path / "bicep")
+    parameters = tmp_path / "bicep" / "prod.bicepparam"
+    with parameters.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    [settings] = evaluate_deployment(parameters, ENVIRONMENT).list_resources("Microsoft.Web/sites/config")
+    assert settings.body["properties"]["AzureWebJobs.background.Disabled"] == "true"
+
+
+def test_disabled_functions_exist() -> None:
+    """Each function that the operators' pages disable or enable by a setting exists."""
+    functions = {builder._function.get_function_name() for builder in triggers.blueprint._function_builders}
+    named = set(re.findall(r"AzureWebJobs\.(\w+)\.Disabled", AZURE + OPERATIONS)) - {"NAME"}
+    assert "background" in named
+    assert named <= functions
+
+
+def test_a_restored_account_signs_nothing_before_it_is_kept() -> None:
+    """The app runs without background jobs on a restored account, because its checkpoints break the old account."""
+    anchor = "(#background-jobs-run-in-one-app)"
+    restore = _read_section("Restore")
+    order = (anchor, "scripts/azure/deploy-templates create", "prove the chains", "start the background jobs")
+    places = [restore.index(text) for text in order]
+    assert places == sorted(places)
+    drill = _read_section("Drill").partition("\n2. ")[0]
+    assert drill.index(anchor) < drill.index("`--without checkpoint`") < drill.index("remove `COSMOS_NAME`")
+    assert "make no audit bundle" in drill
+    end = OPERATIONS.partition("## Back up and restore")[2].partition("\n## ")[0]
+    assert f"networks-failover-restore.md{anchor[1:-1]}" in end

@@ -223,6 +223,27 @@ def test_disabled_functions_exist() -> None:
     assert named <= functions
 
 
+def test_one_app_runs_background_jobs_during_a_failover() -> None:
+    """In a failover and on the way home, the jobs of one app end before those of the other app start."""
+    section = _read_section("A region is lost")
+    there, back = section.split("**Back home.**")
+    disable = "--settings AzureWebJobs.background.Disabled=true AzureWebJobs.live.Disabled=true"
+    order = ('"$OI_HOME/home.env"', "[without background jobs]", "**7. ", disable, "[start the jobs]", "**8. ")
+    places = [there.index(text) for text in order]
+    assert places == sorted(places)
+    order = (
+        "last command of step 7",
+        "\n2. ",
+        "[without background",
+        "\n3. ",
+        "with `away.env`",
+        "[start the jobs]",
+        "\n4. ",
+    )
+    places = [back.index(text) for text in order]
+    assert places == sorted(places)
+
+
 def test_a_restored_account_signs_nothing_before_it_is_kept() -> None:
     """The app runs without background jobs on a restored account, because its checkpoints break the old account."""
     anchor = "(#background-jobs-run-in-one-app)"

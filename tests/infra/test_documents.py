@@ -244,6 +244,20 @@ def test_one_app_runs_background_jobs_during_a_failover() -> None:
     assert places == sorted(places)
 
 
+def test_the_way_home_removes_each_setting_of_the_failover() -> None:
+    """The way home removes from the file, the shell and the workflow each setting that the failover wrote."""
+    there, back = _read_section("A region is lost").split("**Back home.**")
+    [written] = re.findall(r'prod\.env" <<END\n(.*?)END\n', there, re.DOTALL)
+    names = re.findall(r"export (\w+)=", written)
+    assert len(names) == 3
+    commands = _read_commands(back)
+    assert f"({'|'.join(names)})=/d" in commands
+    assert f"unset {' '.join(names)}\n" in commands
+    assert f"for name in {' '.join(names)}; do" in commands
+    assert "for environment in prod prod-preview; do" in commands
+    assert 'gh variable delete "$name" --env "$environment"' in commands
+
+
 def test_a_restored_account_signs_nothing_before_it_is_kept() -> None:
     """The app runs without background jobs on a restored account, because its checkpoints break the old account."""
     anchor = "(#background-jobs-run-in-one-app)"

@@ -75,6 +75,7 @@ def test_documented_template_parameters_exist() -> None:
         "immutabilityPolicies",
         "minTlsVersion",
         "gatewayCertificateSecretId",
+        "lastSyncTime",
     }
     # Names in the workspace document.
     known |= {"requireBoundKeys", "requireDeclaredDevices", "messageIdPointer"}
@@ -242,6 +243,25 @@ def test_one_app_runs_background_jobs_during_a_failover() -> None:
     )
     places = [back.index(text) for text in order]
     assert places == sorted(places)
+
+
+def test_the_data_storage_fails_over_on_the_way_home_without_loss() -> None:
+    """On the way home both apps stop, and the last synchronisation is later, before the data storage fails over."""
+    there, back = _read_section("A region is lost").split("**Back home.**")
+    step = back.partition("\n2. ")[0]
+    order = (
+        "for name in outputs home; do",
+        "az functionapp stop",
+        "date --utc",
+        "`lastSyncTime` is later",
+        "az storage account failover",
+        "az functionapp start",
+    )
+    places = [step.index(text) for text in order]
+    assert places == sorted(places)
+    drill = there.partition("\n**3. ")[2].partition("*In an outage*")[0]
+    for text in (drill, step):
+        assert 'failover -n "$DATA_STORAGE_NAME" --failover-type Planned --yes' in text
 
 
 def test_the_way_home_removes_each_setting_of_the_failover() -> None:

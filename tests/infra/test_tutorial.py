@@ -75,6 +75,12 @@ case "$*" in
     echo "key-of-${{!#}}" ;;
 esac
 """
+GH = """#!/usr/bin/env bash
+echo "gh $*" >>"$CALLS"
+case "$*" in
+  "variable list"*) printf 'AZURE_ACTIVE_LOCATION\\tnortheurope\\nEXISTING_VAULT_NAME\\tkv-plant\\n' ;;
+esac
+"""
 RECORDER = '#!/usr/bin/env bash\necho "{name} $*" >>"$CALLS"\n'
 
 
@@ -451,7 +457,10 @@ def _build_anchor(heading: str) -> str:
 def test_the_runbook_fails_over_and_returns(recording_shell: Shell) -> None:
     """A failover deploys to the second region; after the return, the next deployment is in the first region."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
-    section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
+    section = runbook[runbook.index("\n## Background jobs run in one app") : runbook.index("\n## Restore")]
+    program = recording_shell.root / "bin" / "gh"
+    program.write_text(GH, encoding="utf-8")
+    program.chmod(0o755)
     # The tutorial is about one environment; the runbook about production.
     home = "OI_ENVIRONMENT=prod"
     start = read_blocks(until="6. Deploy the app").replace("OI_ENVIRONMENT=dev", home)
@@ -464,6 +473,18 @@ def test_the_runbook_fails_over_and_returns(recording_shell: Shell) -> None:
         [("workspace-prod-northeurope", "northeurope")],
         [("workspace-prod-westeurope", "westeurope")],
     ]
-    _check_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
+    stop, storage, start = ("az functionapp stop", "az storage account failover", "az functionapp start")
+    disable = "az functionapp config appsettings set"
+    cosmos = "az cosmosdb failover-priority-change"
+    _check_order(calls, cosmos, storage, "make package", disable, stop, stop, storage, cosmos, start, start)
     settings = (recording_shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
     assert "AZURE_ACTIVE_LOCATION" not in settings
+    # Not all of the three variables exist.
+    assert [call for call in calls if call.startswith("gh variable delete")] == [
+        f"gh variable delete {name} --env {environment}"
+        for environment in ("prod", "prod-preview")
+        for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME")
+    ]
+    # The line that disables the background jobs was added and removed.
+    parameters = "infra/bicep/prod.bicepparam"
+    assert (recording_shell.root / parameters).read_bytes() == (ROOT / parameters).read_bytes()

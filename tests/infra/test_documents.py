@@ -226,23 +226,15 @@ def test_disabled_functions_exist() -> None:
 
 def test_one_app_runs_background_jobs_during_a_failover() -> None:
     """In a failover and on the way home, the jobs of one app end before those of the other app start."""
-    section = _read_section("A region is lost")
-    there, back = section.split("**Back home.**")
+    there, back = _read_section("A region is lost").split("**Back home.**")
+    without, start = "[without background jobs]", "[start the jobs]"
     disable = "--settings AzureWebJobs.background.Disabled=true AzureWebJobs.live.Disabled=true"
-    order = ('"$OI_HOME/home.env"', "[without background jobs]", "**7. ", disable, "[start the jobs]", "**8. ")
-    places = [there.index(text) for text in order]
-    assert places == sorted(places)
-    order = (
-        "last command of step 7",
-        "\n2. ",
-        "[without background",
-        "\n3. ",
-        "with `away.env`",
-        "[start the jobs]",
-        "\n4. ",
-    )
-    places = [back.index(text) for text in order]
-    assert places == sorted(places)
+    for text, order in (
+        (there, ["cp ", "**5. Deploy**", without, "**7. ", '  . "$OI_HOME/home.env"', disable, start, "**8. "]),
+        (back, ["last command of step 7", "\n2. ", without, "\n3. ", "with `away.env`", start, "\n4. "]),
+    ):
+        places = [text.index(each) for each in order]
+        assert places == sorted(places)
 
 
 def test_the_data_storage_fails_over_on_the_way_home_without_loss() -> None:

@@ -448,7 +448,7 @@ class ImportRunner:
 
         Raises:
             JobEndedError: the job has ended.
-            WorkspaceError: UNAVAILABLE if another attempt has opened the step.
+            WorkspaceError: UNAVAILABLE if another attempt has opened the step, or its result of the step counts.
         """
         count("workspace.imports.rows", result.rows)
         changed = await self._stores.jobs.change(
@@ -456,7 +456,9 @@ class ImportRunner:
         )
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
-        if get_import_request(changed).steps == step_number:
+        request = get_import_request(changed)
+        # The step of another attempt can end at another row, for example if another version of the service read it.
+        if request.steps == step_number or request.find_attempt_of_step(step_number) != result.attempt:
             raise _build_other_attempt_error()
         return changed
 

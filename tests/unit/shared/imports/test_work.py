@@ -293,6 +293,36 @@ async def test_an_attempt_does_not_replace_the_step_of_another(
         await environment.database.close()
 
 
+async def test_an_attempt_does_not_continue_after_a_step_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a longer step of another attempt counts instead of the own one, the attempt is repeated after that step."""
+    slow, fast = Environment(tmp_path), Environment(tmp_path)
+    row_bytes = len(build_file(1)) - len("time,x\n")
+    await slow.store_import(build_file(4), "a0")
+    await slow.run_import("a0")
+    await slow.store_import(build_file(8))
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 4 * row_bytes)
+    change = slow.jobs.change
+
+    async def let_fast_attempt_store_a_longer_step(job_id: str, transition: Callable[[Job], Job]) -> Job | None:
+        monkeypatch.setattr(slow.jobs, "change", change)
+        with monkeypatch.context() as patch:
+            patch.setattr(work, "RUN_SECONDS", -1)
+            patch.setattr(csv_reader, "BULK_STEP_BYTES", 6 * row_bytes)
+            await fast.work.run_steps(job_id)
+        return await change(job_id, transition)
+
+    # All rows of the slow attempt's first step are stored already, so the attempt counts the step without opening it.
+    monkeypatch.setattr(slow.jobs, "change", let_fast_attempt_store_a_longer_step)
+    with pytest.raises(WorkspaceError, match="Another attempt"):
+        await slow.work.run_steps("a1")
+    assert await slow.run_import() == (JobStatus.COMPLETED, 4, 4, 0, None)
+    assert Counter(await slow.list_archived()) == fast.table.ids + slow.table.ids
+    for environment in (fast, slow):
+        await environment.database.close()
+
+
 async def test_a_step_whose_file_another_attempt_has_deleted_is_retried(
     import_environment: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Limit on the memory for the bodies of all requests that the local host receives at the same time.
+"""Limit on the memory for the bodies of requests that the local host receives at the same time.
 
 Separate from ``application``, because it needs no HTTP. The host receives a body completely before the app checks the
 caller's credential, so without this limit callers without a credential could use up the memory.
@@ -20,10 +20,10 @@ RETRY_AFTER_SECONDS: Final = 5
 
 
 class BodyMemory:
-    """Counter of the bytes of all request bodies that are in memory.
+    """Counter of the bytes of the request bodies of one kind that are in memory.
 
     Args:
-        max_bytes: maximum number of counted bytes of all bodies.
+        max_bytes: maximum number of counted bytes of these bodies together.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from local.http_server.body_memory import BodyMemory
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.blobs import DRAFTS, build_blob_path, build_block_folder
 from shared.backends.embedded.file_links import FileLink
@@ -32,6 +33,8 @@ MAX_BYTES: Final = 5 * 1024**3
 MAX_BLOCKS: Final = 50_000
 MAX_LIST_BYTES: Final = 8 * 1024**2
 """Maximum size in bytes of a block list: :data:`MAX_BLOCKS` blocks with ids of the maximum length."""
+MAX_LISTS_BYTES: Final = 4 * MAX_LIST_BYTES
+"""Maximum number of counted bytes of all block lists in memory; a parsed list needs about three times as much."""
 _MAX_ID_BYTES: Final = 64
 _WRITE_BYTES: Final = 1024 * 1024
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -98,6 +101,7 @@ class UploadHandler:
         self._pool = runtime.open_pool(_THREADS, "uploads")
         self._turns = FairScheduler(_THREADS, leaves_slots_free=True)
         self._join_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._list_memory = BodyMemory(MAX_LISTS_BYTES)
 
     async def serve(self, method: str, linked: FileLink, query: Mapping[str, str], receive: Receive) -> UploadReply:
         """Process one request to a valid upload link.
@@ -110,7 +114,8 @@ class UploadHandler:
 
         Raises:
             WorkspaceError: INVALID for an invalid parameter or block list; NOT_FOUND ``FILE_NOT_FOUND``; TOO_LARGE
-                ``UPLOAD_TOO_LARGE``; STORAGE_FULL ``STORAGE_FULL``; METHOD_NOT_ALLOWED; the errors of
+                ``UPLOAD_TOO_LARGE``; STORAGE_FULL ``STORAGE_FULL``; METHOD_NOT_ALLOWED; UNAVAILABLE
+                ``OVERLOADED`` if the block lists of concurrent requests need too much memory; the errors of
                 ``check_upload``, which is called before and after the body is received.
             UploadInterruptedError: the client disconnected.
         """
@@ -121,7 +126,9 @@ class UploadHandler:
         except ValueError:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         try:
-            return await _serve_upload(upload, method, query, receive)
+            # A list is in memory until the request ends, because it can wait for the lock of its blob.
+            with self._list_memory.open_body_byte_counter() as count_list_bytes:
+                return await _serve_upload(upload, method, query, receive, count_list_bytes)
         except FileNotFoundError:
             # The files of an import are deleted when it ends, also those that a request is using.
             await self._check_upload(linked.name)
@@ -201,12 +208,16 @@ class _Upload:
                 await self._check_upload(self._name)
                 await self._threads.run(self._move_draft_to_block, draft, block_name)
 
-    async def join_listed_blocks(self, receive: Receive) -> None:
+    async def join_listed_blocks(self, receive: Receive, count_bytes: Callable[[int], None]) -> None:
         """Join the blocks that the request body lists, in this order, to the blob, and delete all blocks.
 
         Do nothing if the blob was already joined from these blocks, because a client repeats a request without a reply.
+
+        Args:
+            receive: receives the request body.
+            count_bytes: counts bytes of the list; raises an error if all lists need too much memory.
         """
-        listed = await self._threads.run(_parse_block_list, await _receive_block_list(receive))
+        listed = await self._threads.run(_parse_block_list, await _receive_block_list(receive, count_bytes))
         async with self._join_lock:
             if await self._threads.run(self._is_blob_joined_from, [block.name for block in listed]):
                 # As on Azure, a list deletes the blocks that it does not name.
@@ -385,14 +396,20 @@ class _Upload:
         return sum(block.size for block in others)
 
 
-async def _serve_upload(upload: _Upload, method: str, query: Mapping[str, str], receive: Receive) -> UploadReply:
+async def _serve_upload(
+    upload: _Upload,
+    method: str,
+    query: Mapping[str, str],
+    receive: Receive,
+    count_list_bytes: Callable[[int], None],
+) -> UploadReply:
     match method, query.get("comp", ""):
         case "PUT", "":
             await upload.store_whole_body(receive)
         case "PUT", "block":
             await upload.put_block(_block_name_from_id(query.get("blockid", "")), receive)
         case "PUT", "blocklist":
-            await upload.join_listed_blocks(receive)
+            await upload.join_listed_blocks(receive, count_list_bytes)
         case "GET", "blocklist":
             return 200, await upload.format_block_list_as_xml()
         case "PUT", other:
@@ -432,17 +449,19 @@ def _flush_file(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-async def _receive_block_list(receive: Receive) -> bytes:
+async def _receive_block_list(receive: Receive, count_bytes: Callable[[int], None]) -> bytes:
     parts = bytearray()
     more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise UploadInterruptedError
-        parts += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(parts) > MAX_LIST_BYTES:
+        part = message.get("body", b"")
+        if len(parts) + len(part) > MAX_LIST_BYTES:
             raise _build_too_large_error(MAX_LIST_BYTES)
+        count_bytes(len(part))
+        parts += part
+        more = message.get("more_body", False)
     return bytes(parts)
 
 

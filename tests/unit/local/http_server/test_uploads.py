@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from local.http_server import uploads
+from local.http_server.body_memory import FREE_BYTES
 from shared.backends.embedded.blobs import FolderBlobStore, build_block_folder
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import UPLOAD_HEADERS
@@ -324,6 +325,27 @@ async def test_simultaneous_requests_to_join_blocks_succeed(anonymous_client: ht
     content = b"<BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>"
     requests = (anonymous_client.put(f"{url}&comp=blocklist", content=content) for _ in range(3))
     assert [reply.status_code for reply in await asyncio.gather(*requests)] == [201] * 3
+
+
+async def test_block_lists_of_concurrent_requests_have_a_common_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists that wait for a join of the same blob count towards a limit; a list above it is rejected until they end."""
+    monkeypatch.setattr(uploads, "MAX_LISTS_BYTES", 1_000)
+    handler = uploads.UploadHandler(tmp_path, accept_upload)
+    lock = handler._join_locks["downloads", "job/upload"] = ObservedLock()
+    await serve_part(handler, "block", b"x", blockid="MQ==")
+    content = b"<BlockList><Latest>MQ==</Latest></BlockList>".ljust(FREE_BYTES + 600)
+    async with lock:
+        waiting = asyncio.create_task(serve_part(handler, "blocklist", content))
+        await lock.wait_for_request(waiting)
+        with pytest.raises(WorkspaceError) as caught:
+            # Without a limit, this request would wait for the lock, too.
+            async with asyncio.timeout(30):
+                await serve_part(handler, "blocklist", content)
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "OVERLOADED")
+    assert await waiting == (201, b"")
+    assert await serve_part(handler, "blocklist", content) == (201, b"")
 
 
 async def test_a_block_that_arrives_while_others_are_joined_is_stored(tmp_path: Path) -> None:

@@ -336,6 +336,8 @@ class TelemetryStore:
     def delete_and_count_rows_ingested_before(self, ingested_before: datetime) -> int:
         """Delete up to ``MAX_DELETED_ROWS`` rows that were ingested before a time; return the number of deleted rows.
 
+        If no such row remains, delete the tags of the files that were ingested before the time, too.
+
         Args:
             ingested_before: a naive UTC datetime.
         """
@@ -344,7 +346,11 @@ class TelemetryStore:
             f'(SELECT rowid FROM "{RAW_TABLE}" WHERE "IngestedAt" < ? LIMIT {MAX_DELETED_ROWS})',
             [ingested_before],
         ).fetchone()
-        return int(deleted[0]) if deleted else 0
+        count = int(deleted[0]) if deleted else 0
+        if count < MAX_DELETED_ROWS:
+            # In Data Explorer, a tag belongs to an extent, and expires with the rows of the extent.
+            self._connection.execute("DELETE FROM ingest.tags WHERE ingested < ?", [ingested_before])
+        return count
 
     def _insert_and_count_new_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
         recent = self._recent = self._recent or self._load_recent_keys()

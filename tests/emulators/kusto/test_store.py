@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from emulators.kusto import store as store_module
@@ -94,6 +95,24 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
         store.delete_and_count_rows_ingested_before(NOW),
         store.delete_and_count_rows_ingested_before(NOW),
     ] == [2, 1, 0]
+
+
+def test_the_tag_of_a_file_is_deleted_after_its_rows(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tag of an ingested file is stored until the last of the file's rows has expired and is deleted."""
+    monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
+    create_or_upgrade_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    names = ("ConnectionLookup", "SurfaceLookups", "DeviceId", "MessageId", "Payload")
+    file = pa.table(
+        {"Timestamp": pa.array([NOW] * 3, pa.timestamp("us", "UTC")), **{name: ["{}"] * 3 for name in names}}
+    )
+    for tag, ingested in (("old", NOW - 2 * DAY), ("new", NOW)):
+        store.try_ingest_file_rows(tag, file.to_reader(), ingested)
+    for deleted, tags in ((2, {"old", "new"}), (1, {"new"}), (0, {"new"})):
+        assert store.delete_and_count_rows_ingested_before(NOW) == deleted
+        assert {tag for (tag,) in connection.execute("SELECT tag FROM ingest.tags").fetchall()} == tags
 
 
 class _WithoutRollback:

@@ -1,7 +1,7 @@
 """The command ``.ingest into table``, for Parquet files in one folder.
 
 In Data Explorer the command reads a blob; this emulator, like Microsoft's, reads a local file. If an earlier command
-already had the tag in ``ingestIfNotExists``, the file is not ingested again, until the rows of the command have expired.
+already had the tag in ``ingestIfNotExists``, and its rows have not expired, the file is not ingested again.
 """
 
 import json

@@ -149,6 +149,31 @@ async def test_pauses_grow_while_batches_are_small(spool: SpoolThread, monkeypat
     assert pauses == [1.0, 2.0, 3.0, 3.0, 0.0, 1.0]
 
 
+async def test_a_connection_without_requests_is_forgotten(spool: SpoolThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour after the last request of a connection, the sender has no data of this connection in memory."""
+    now = 0.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, time=lambda: 0.0))
+    errors = {"unknown": build_error(404, "CONNECTION_NOT_FOUND"), "large": build_error(413, "")}
+    sender = Sender(FakeUpstream(lambda lookup, _: errors.get(lookup)), spool, Metrics())
+
+    async def send_and_list_connections(*lookups: str) -> set[str]:
+        for lookup in lookups:
+            store_messages(spool, lookup, 1, 2)
+        sender._start_requests_and_get_wait_seconds()
+        await asyncio.gather(*sender._sending.values())
+        return {lookup for values in vars(sender).values() if isinstance(values, dict) for lookup in values}
+
+    assert await send_and_list_connections("unknown", "large", "small") == {"unknown", "large", "small"}
+    for lookup in errors:
+        batch = spool.spool.find_next_batch(lookup)
+        assert batch is not None
+        spool.spool.remove_batch(batch)
+    now = 3600.0
+    assert await send_and_list_connections("new") == {"unknown", "large", "small", "new"}
+    now = 3601.0
+    assert await send_and_list_connections("new") == {"new"}
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [

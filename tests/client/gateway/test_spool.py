@@ -139,11 +139,27 @@ def test_refused_connections_make_room_in_a_full_spool(tmp_path: Path) -> None:
 def test_an_accepted_connection_is_not_refused_any_more(tmp_path: Path) -> None:
     """After the service has accepted a batch of a refused connection, its messages wait as those of others do."""
     spool, line = open_spool(tmp_path), b"x" * 399_999 + b"\n"
+    for _ in range(2):
+        spool.append_and_count_dropped({"a": [line]}, [], b"")
+    spool.set_refused("a", is_refused=True)
+    batch = spool.find_next_batch("a", len(line))
+    assert batch is not None
+    spool.remove_batch(batch)
+    spool.append_and_count_dropped({"a": [line]}, [], b"")
+    assert spool.reject_refused_connections(2**20) == 0
+    spool.close()
+
+
+def test_a_connection_without_messages_is_not_refused(tmp_path: Path) -> None:
+    """A connection no longer counts as refused when its last message is deleted, also during a request."""
+    spool, line = open_spool(tmp_path, when_full=DROP_OLDEST), b"x" * 599_999 + b"\n"
     spool.append_and_count_dropped({"a": [line]}, [], b"")
     spool.set_refused("a", is_refused=True)
-    spool.remove_batch(read_batch(spool, "a"))
-    spool.append_and_count_dropped({"a": [line, line]}, [], b"")
-    assert spool.reject_refused_connections(2**20) == 0
+    assert spool._refused == {"a"}
+    assert spool.append_and_count_dropped({"b": [line]}, [], b"") == 1
+    assert spool._refused == set()
+    spool.set_refused("a", is_refused=True)
+    assert spool._refused == set()
     spool.close()
 
 

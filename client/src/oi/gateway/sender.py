@@ -27,6 +27,11 @@ _LONGEST_RETRY_AFTER_SECONDS = 300.0
 _HOLD_SECONDS = 60.0
 _GROWTH = 8
 """Divisor: after the service has accepted a smaller batch, the next one may be larger by an eighth."""
+_FORGOTTEN_SECONDS = 3600.0
+"""Seconds after the last request of a connection at which its pauses and batch size are forgotten.
+
+Topics can name connections, so the number of connections has no limit.
+"""
 _REASON = "service"
 """Reason that is stored with messages which the service has rejected."""
 _UNREACHABLE, _NO_API_KEY = "UNREACHABLE", "NO_API_KEY"
@@ -67,6 +72,8 @@ class Sender:
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE_SECONDS
         self._reported = dict[str, str]()
+        # Times at which the last requests of connections ended, in ascending order.
+        self._finished_at: dict[str, float] = {}
 
     def notify_new_messages(self) -> None:
         """Notify the sender that the spool file contains new messages."""
@@ -115,11 +122,21 @@ class Sender:
         return nearest
 
     def _finish_request(self, lookup: str) -> None:
+        now = time.monotonic()
         task = self._sending.pop(lookup)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             _LOG.error("Sending for the connection %s failed: %r", lookup, error)
-            self._next_at[lookup] = time.monotonic() + _LONGEST_PAUSE_SECONDS
+            self._next_at[lookup] = now + _LONGEST_PAUSE_SECONDS
+        self._finished_at.pop(lookup, None)
+        self._finished_at[lookup] = now
+        self._forget_connections_finished_before(now - _FORGOTTEN_SECONDS)
+
+    def _forget_connections_finished_before(self, instant: float) -> None:
+        for lookup in list(itertools.takewhile(lambda each: self._finished_at[each] < instant, self._finished_at)):
+            for values in (self._finished_at, self._next_at, self._last_turns, self._linger_seconds, self._max_bytes):
+                values.pop(lookup, None)
+            self._reported.pop(lookup, None)
 
     async def _send_next_batch(self, lookup: str) -> None:
         max_bytes = self._max_bytes.get(lookup, MAX_BYTES)

@@ -251,8 +251,12 @@ class GatewaySpool:
             self._shrink_file()
 
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
-        """Record whether the last reply refused the connection itself, for instance because it is disabled."""
-        if is_refused:
+        """Record whether the last reply refused the connection itself, for instance because it is disabled.
+
+        The record is deleted with the last message of the connection.
+        """
+        # With the policy ``dropOldest``, the messages can be deleted during the request.
+        if is_refused and lookup in self._bytes_by_lookup:
             self._refused.add(lookup)
         else:
             self._refused.discard(lookup)
@@ -473,6 +477,8 @@ class GatewaySpool:
             self._bytes_by_lookup[lookup] -= size
             if not self._bytes_by_lookup[lookup]:
                 del self._bytes_by_lookup[lookup]
+                # Topics can name connections, so their number has no limit.
+                self._refused.discard(lookup)
         return deleted
 
     def _check_has_room_for(self, size_bytes: int) -> None:

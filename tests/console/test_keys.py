@@ -121,7 +121,7 @@ def test_a_token_is_revoked_after_a_confirmation(console: Console) -> None:
     )
     console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
     page = console.page
-    page.get_by_label("Token or its ID").fill("nothing")
+    page.get_by_label("Token or its ID").fill("0" * 32)
     page.get_by_role("button", name="Revoke").click()
     page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_role("alert")).to_contain_text("TOKEN_NOT_FOUND")

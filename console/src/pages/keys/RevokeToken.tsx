@@ -13,11 +13,14 @@ import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 
+/** The form of a token's ID. Other text is not sent, because it becomes part of an address and can be a secret. */
+const TOKEN_ID = /^[0-9a-f]{32}$/;
+
 /** A form that revokes a token by its id, which the token and the audit log contain. */
 export function RevokeToken() {
   const others = useHasRights("Workspace.Keys.Manage");
   const [text, setText] = useState("");
-  const [missing, setMissing] = useState<string>();
+  const [wrong, setWrong] = useState<string>();
   const [asked, setAsked] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
@@ -26,10 +29,12 @@ export function RevokeToken() {
   const submit = (event: Event) => {
     event.preventDefault();
     const given = text.trim();
+    const tokenId = readClaim(given, "jti") ?? given;
+    const error = checkTokenId(tokenId);
     setRefused(undefined);
-    setMissing(given === "" ? "Enter the token's ID, or paste the token." : undefined);
+    setWrong(error);
     focusInvalid();
-    setAsked(given === "" ? undefined : (readClaim(given, "jti") ?? given));
+    setAsked(error === undefined ? tokenId : undefined);
   };
   const revoke = async (tokenId: string) => {
     setBusy(true);
@@ -54,7 +59,7 @@ export function RevokeToken() {
           label="Token or its ID"
           value={text}
           onInput={setText}
-          error={missing}
+          error={wrong}
           hint="The ID is the claim jti of the token. The console shows it with each new token. In the audit log, it is the entity of the event Token.Issued. If you paste a token, only its ID is sent."
           mono
         />
@@ -83,4 +88,14 @@ export function RevokeToken() {
       )}
     </Panel>
   );
+}
+
+/** Returns why a text is no ID of a token; undefined if it is one. */
+function checkTokenId(text: string): string | undefined {
+  if (text === "") {
+    return "Enter the token's ID, or paste the token.";
+  }
+  return TOKEN_ID.test(text)
+    ? undefined
+    : "This is neither a token of this workspace nor its ID of 32 hexadecimal digits. API keys have their own list.";
 }

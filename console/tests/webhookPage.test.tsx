@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { ApiError } from "../src/api/problem.ts";
+import { ApiError, createUnreachableError } from "../src/api/problem.ts";
 import { WebhookPage } from "../src/pages/webhooks/WebhookPage.tsx";
 import { session } from "../src/session/index.ts";
 import { findButton, mountRoot, press, root, show, submit, typeInto } from "./mounted.ts";
@@ -64,4 +64,26 @@ test("a webhook that another person removed has no new secret, and no deliveries
   await press("Reload");
   await vi.waitFor(() => expect(root.textContent).toContain("Another person removed this webhook"));
   expect([findButton("Rotate the secret"), findButton("Send a test event")]).toEqual([undefined, undefined]);
+});
+
+test("after a lost reply, the rotation keeps its idempotency key when its dialog or the page opens again", async () => {
+  const post = vi.spyOn(session.api, "post").mockRejectedValue(createUnreachableError());
+  const rotate = async (attempts: number) => {
+    await press("Rotate the secret");
+    await press("Create a new secret");
+    await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(attempts));
+    await vi.waitFor(() => expect(root.querySelector("dialog [aria-busy=true]")).toBeNull());
+  };
+  await change();
+  await rotate(1);
+  await press("Cancel");
+  await rotate(2);
+  await show(null);
+  await change();
+  post.mockResolvedValue({ ...WEBHOOK, secret: "whsec_new" });
+  await rotate(3);
+  await rotate(4);
+  const [first, second, third, fourth] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
+  expect([second, third]).toEqual([first, first]);
+  expect(fourth).not.toBe(first);
 });

@@ -3,7 +3,8 @@ import { act } from "preact/test-utils";
 import { expect, test, vi } from "vitest";
 import { DateField } from "../src/components/DateField.tsx";
 import { INCOMPLETE, INCOMPLETE_ERROR } from "../src/components/dateFields.ts";
-import { mountRoot, root, show } from "./mounted.ts";
+import { getZone, toggleZone } from "../src/shell/timeZone.ts";
+import { mountRoot, root, show, typeInto } from "./mounted.ts";
 
 const changed = vi.fn();
 
@@ -40,3 +41,25 @@ test("an incomplete date is an error at its field and not an empty date, until i
   await report(true, "input");
   expect(changed).toHaveBeenLastCalledWith(INCOMPLETE);
 });
+
+test.each(["local", "utc"] as const)(
+  "a year of five digits is an error at its field, and is not dropped, in the zone %s",
+  async (zone) => {
+    if (getZone() !== zone) toggleZone();
+    await show(<Form />);
+    const field = () => root.querySelector("input");
+    // Browsers allow this year, but the document of this test clears it.
+    Object.defineProperty(field(), "value", { value: "", writable: true });
+    for (const [text, value] of [
+      ["20226-11-21T14:03", INCOMPLETE],
+      ["2026-11-21T14:03", expect.stringMatching(/^2026-11-21T/)],
+    ]) {
+      await typeInto(field(), String(text));
+      await report(false, "blur");
+      expect(changed).toHaveBeenLastCalledWith(value);
+      expect(field()?.value).toBe(text);
+      expect(root.querySelector("[role=alert]")?.textContent).toBe(value === INCOMPLETE ? INCOMPLETE_ERROR : undefined);
+    }
+    localStorage.clear();
+  },
+);

@@ -1,7 +1,7 @@
 import { h, render } from "preact";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { DateField } from "../src/components/DateField.tsx";
-import { fromDateField, toDateField } from "../src/components/dateFields.ts";
+import { fromDateField, INCOMPLETE, toDateField } from "../src/components/dateFields.ts";
 import { formatTime } from "../src/format.ts";
 import { buildAdHocCall, buildWarmCall } from "../src/pages/queries/run/queryCall.ts";
 import { createLastDay } from "../src/pages/queries/run/timeRanges.ts";
@@ -98,13 +98,13 @@ describe("times in a zone", () => {
     render(null, root);
   });
 
-  test("are entered in the same zone; text that is no time becomes nothing", () => {
+  test("are entered in the same zone; text that is no time becomes no time", () => {
     expect(fromDateField("2026-03-01T10:30", "utc")).toBe("2026-03-01T10:30:00.000Z");
     expect(fromDateField("2026-03-01T10:30", "local")).toBe(new Date(2026, 2, 1, 10, 30).toISOString());
     for (const zone of ["utc", "local"] as const) {
       expect(toDateField(fromDateField("2026-03-01T10:30", zone), zone)).toBe("2026-03-01T10:30");
       expect(toDateField(fromDateField("2026-03-01T10:30:07", zone), zone)).toBe("2026-03-01T10:30:07");
-      expect([fromDateField("", zone), fromDateField("x", zone)]).toEqual([undefined, undefined]);
+      expect([fromDateField("", zone), fromDateField("x", zone)]).toEqual(["", INCOMPLETE]);
       expect([toDateField(undefined, zone), toDateField("x", zone)]).toEqual(["", ""]);
     }
   });

@@ -5,7 +5,7 @@ import { Field } from "./Field.tsx";
 
 interface Props {
   label: string;
-  /** The instant in UTC, RFC 3339; empty if none is entered, INCOMPLETE if only a part is filled in. */
+  /** The instant in UTC, RFC 3339; empty if none is entered, INCOMPLETE for an unusable date. */
   value: string;
   onInput: (instant: string) => void;
   hint?: string;
@@ -17,15 +17,17 @@ export function DateField({ label, value, onInput, hint, error }: Props) {
   const zone = useZone();
   const [typed, setTyped] = useState("");
   // The typed text stays as it is, because a date that is still incomplete can convert to another text.
-  const shown = (fromDateField(typed, zone) ?? "") === value ? typed : toDateField(value, zone);
+  const shown = fromDateField(typed, zone) === value ? typed : toDateField(value, zone);
   const at = Number.isNaN(Date.parse(value)) ? Date.now() : value;
   const read = (input: HTMLInputElement) => {
     setTyped(input.value);
-    onInput(input.validity.badInput ? INCOMPLETE : (fromDateField(input.value, zone) ?? ""));
+    onInput(convert(input));
   };
+  const convert = (input: HTMLInputElement) =>
+    input.validity.badInput ? INCOMPLETE : fromDateField(input.value, zone);
   // Browsers send no input event while an empty date is filled in or an incomplete one is cleared.
   const check = (input: HTMLInputElement) => {
-    if (input.validity.badInput !== (value === INCOMPLETE)) read(input);
+    if ((convert(input) === INCOMPLETE) !== (value === INCOMPLETE)) read(input);
   };
   return (
     <Field

@@ -3,9 +3,15 @@ import { getZone, type Zone } from "@/shell/timeZone.ts";
 
 const MINUTE_MS = 60_000;
 
-/** The value of a date field of which only some parts are filled in; no service accepts it as an instant. */
+/**
+ * The value of a date field that contains no usable date: only some parts are filled in, or the year has more than four
+ * digits. No service accepts it as an instant.
+ */
 export const INCOMPLETE = "incomplete";
-export const INCOMPLETE_ERROR = "Complete the date and the time, or clear the field.";
+export const INCOMPLETE_ERROR = "Complete the date, with a year of four digits, and the time, or clear the field.";
+
+/** Browsers allow years of up to six digits, which RFC 3339 does not. */
+const DATE_TEXT = /^\d{4}-/;
 
 /** Converts an instant to the value of a date field: 2026-11-21T14:03. Undefined or invalid text becomes empty. */
 export function toDateField(instant: string | undefined, zone: Zone = getZone()): string {
@@ -17,8 +23,11 @@ export function toDateField(instant: string | undefined, zone: Zone = getZone())
   return new Date(time.getTime() + ahead).toISOString().slice(0, time.getSeconds() === 0 ? 16 : 19);
 }
 
-/** Converts a date field's value to an instant in UTC; empty or invalid text becomes undefined. */
-export function fromDateField(text: string, zone: Zone = getZone()): string | undefined {
-  const time = new Date(zone === "utc" && text !== "" ? `${text}Z` : text);
-  return text === "" || Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+/** Converts a date field's value to an instant in UTC; empty text stays empty, invalid text becomes INCOMPLETE. */
+export function fromDateField(text: string, zone: Zone = getZone()): string {
+  if (text === "") {
+    return "";
+  }
+  const time = new Date(zone === "utc" ? `${text}Z` : text);
+  return !DATE_TEXT.test(text) || Number.isNaN(time.getTime()) ? INCOMPLETE : time.toISOString();
 }

@@ -15,9 +15,15 @@ const QUERY: WarmQuery = {
 const OUTDATED = { status: 412, code: "PRECONDITION_FAILED", detail: "" };
 
 const done = vi.fn();
-const dialog = { query: QUERY, pending: undefined, onClose: done, onChanged: () => undefined };
+let dialog = { query: QUERY, pending: undefined, onClose: done, onChanged: () => undefined };
+let count = 0;
 
-beforeEach(() => signIn());
+beforeEach(() => {
+  signIn();
+  count += 1;
+  // Each test has a query of its own, because attempts of unknown outcome are remembered.
+  dialog = { ...dialog, query: { ...QUERY, lookup: `q${count}` } };
+});
 
 afterEach(() => {
   done.mockReset();
@@ -74,7 +80,7 @@ test("the dialogs of a signed decision show the parameters with their defaults",
     { name: "limit", type: "real", default: 1e9 },
     { name: "device", type: "string" },
   ];
-  const query = { ...QUERY, parameters };
+  const query = { ...dialog.query, parameters };
   await show(<ApproveDialog {...dialog} query={query} />);
   expect(listRows()).toEqual(["limitreal1000000000", "devicestringrequired"]);
   await show(<RejectDialog {...dialog} query={query} />);

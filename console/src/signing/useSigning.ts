@@ -83,6 +83,7 @@ export function useSigning(decision: SignedDecision): Signing {
   const required = demanded || policy?.[decision.kind] === "required";
   const fields = useFields(decision, policy);
   const attempts = useDecisionKey(
+    JSON.stringify([who.principal, decision.subject]),
     JSON.stringify([decision.text.trim(), fields.meaning, fields.statement.trim()]),
     decision.pending?.idempotencyKey,
   );
@@ -120,7 +121,9 @@ export function useSigning(decision: SignedDecision): Signing {
   const send: Signing["send"] = async (work) => {
     attempts.begin();
     try {
-      return await (required ? sign(work) : work(api, attempts.key, undefined));
+      const made = await (required ? sign(work) : work(api, attempts.key, undefined));
+      attempts.succeed();
+      return made;
     } catch (error) {
       attempts.fail(error);
       if (error instanceof ApiError) handleRefusal(error);

@@ -59,6 +59,22 @@ describe("the zone of a page", () => {
     expect(calls).toBe(1);
   });
 
+  test("a switch in another tab calls the listeners of pages with the same choice", () => {
+    let calls = 0;
+    const stop = subscribeToZone(() => {
+      calls += 1;
+    });
+    const switchElsewhere = (name: string) => {
+      localStorage.setItem(name, "utc");
+      window.dispatchEvent(new StorageEvent("storage", { key: name, newValue: "utc" }));
+    };
+    switchElsewhere("workspace-console-audit-zone");
+    expect([calls, getZone()]).toEqual([0, "local"]);
+    switchElsewhere("workspace-console-zone");
+    expect([calls, getZone()]).toEqual([1, "utc"]);
+    stop();
+  });
+
   test("its name contains the offset from UTC", () => {
     expect([60, -210, 0].map(formatOffset)).toEqual(["UTC+1", "UTC-3:30", "UTC"]);
     expect(describeZone("utc", new Date())).toBe("UTC");

@@ -36,6 +36,18 @@ export function toggleZone(): void {
   } catch {
     // The choice lasts until the page is left.
   }
+  callListeners();
+}
+
+// All tabs share the choice; without an update, only the parts that are drawn next would show the new zone.
+window.addEventListener("storage", ({ key }) => {
+  // Without a key, the whole storage was cleared.
+  if (key === NAMES[area] || key === null) {
+    callListeners();
+  }
+});
+
+function callListeners(): void {
   for (const listener of listeners) {
     listener();
   }

@@ -60,6 +60,7 @@ test.each(["local", "utc"] as const)(
       expect(field()?.value).toBe(text);
       expect(root.querySelector("[role=alert]")?.textContent).toBe(value === INCOMPLETE ? INCOMPLETE_ERROR : undefined);
     }
+    if (zone === "utc") toggleZone();
     localStorage.clear();
   },
 );

@@ -35,3 +35,20 @@ test("the state of a connection is shown with the error while the service does n
   await vi.advanceTimersByTimeAsync(5000);
   expect(root.textContent).not.toContain("does not respond");
 });
+
+test("the state of a connection is shown with an error if the service accepts a request and never replies", async () => {
+  vi.useFakeTimers();
+  const get = vi.spyOn(session.api, "get").mockResolvedValue(ITEM);
+  render(<ConnectionState item={ITEM} />, root);
+  await vi.advanceTimersByTimeAsync(100);
+  get.mockImplementation((_, options) => waitForAbort(options?.signal));
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(root.textContent).not.toContain("does not respond");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(root.textContent).toContain("The service does not respond");
+});
+
+const waitForAbort = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => {
+    signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
+  });

@@ -1,5 +1,9 @@
 import { useEffect, useRef } from "preact/hooks";
+import { createUnreachableError } from "@/api/problem.ts";
 import { type Resource, useResource } from "./useResource.ts";
+
+/** Longest duration of a turn, which can consist of many requests. */
+const TIMEOUT_MS = 60_000;
 
 /** Input for the length of the next pause. */
 export interface Turn<T> {
@@ -14,7 +18,8 @@ export interface Turn<T> {
 }
 
 /**
- * Fetches repeatedly while the tab is visible, and at once when it becomes visible again.
+ * Fetches repeatedly while the tab is visible, and at once when it becomes visible again. A turn that takes more than a
+ * minute fails.
  * @param load passes the signal on to the api
  * @param pause returns the milliseconds until the next turn
  */
@@ -23,7 +28,7 @@ export function usePolling<T>(
   pause: (turn: Turn<T>) => number,
   inputs: readonly unknown[],
 ): Resource<T> {
-  const resource = useResource(load, inputs);
+  const resource = useResource((signal) => loadInTime(load, signal), inputs);
   const { data, error, loading, reload } = resource;
   const last = useRef<{ data: T | undefined; waited: number }>({ data: undefined, waited: 0 });
   useEffect(() => {
@@ -36,6 +41,25 @@ export function usePolling<T>(
     return callWhenVisible(wait, reload);
   }, [loading, data, error]);
   return resource;
+}
+
+/**
+ * Loads, but fails after the timeout: a service that accepts requests and never replies must not look like a service
+ * whose data do not change.
+ */
+async function loadInTime<T>(load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  const abort = new AbortController();
+  const stop = () => abort.abort();
+  signal.addEventListener("abort", stop);
+  const timer = setTimeout(stop, TIMEOUT_MS);
+  try {
+    return await load(abort.signal);
+  } catch (error) {
+    throw abort.signal.aborted && !signal.aborted ? createUnreachableError() : error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 /** Calls back after a delay, but waits while the tab is hidden. Returns the function that cancels it. */

@@ -123,6 +123,18 @@ test("a clock that is far ahead pushes nothing out, and what cannot be read is c
   expect([history.consumed, history.unreadable, history.newest]).toEqual([5, 3, NOW]);
 });
 
+test("after an interruption, the replay begins at the newest value of the slowest device, except of silent ones", () => {
+  const history = new History(900);
+  expect(history.findReplayStart()).toBe(0);
+  history.add(impulse(NOW - 600_000, { v: 1 }, "silent"), NOW);
+  history.add(impulse(NOW, { v: 1 }, "fast"), NOW);
+  expect(history.findReplayStart()).toBe(NOW);
+  history.add(impulse(NOW - 60_000, { v: 1 }, "batches"), NOW);
+  expect(history.findReplayStart()).toBe(NOW - 60_000);
+  history.add(impulse(NOW - 1000, { v: 1 }, "batches"), NOW);
+  expect(history.findReplayStart()).toBe(NOW - 1000);
+});
+
 test("fields beyond the most are left out and counted", () => {
   const history = new History(60);
   const payload = Object.fromEntries(Array.from({ length: MOST_SERIES + 7 }, (_, index) => [`f${index}`, index]));

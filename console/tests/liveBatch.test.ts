@@ -2,12 +2,23 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Client } from "../src/api/client.ts";
 import { Live } from "../src/live/live.ts";
 
-const api = { get: async () => ({ url: "ws://stream", expiresAt: "" }) } as unknown as Client;
-let sockets: { onmessage?: (event: { data: string }) => void; close: () => void; readyState: number }[] = [];
+let queries: unknown[] = [];
+const api = {
+  get: async (_: string, options: { query: unknown }) => {
+    queries.push(options.query);
+    return { url: "ws://stream", expiresAt: "" };
+  },
+} as unknown as Client;
+let sockets: {
+  onmessage?: (event: { data: string }) => void;
+  onclose?: (event: { code: number; reason: string }) => void;
+  close: () => void;
+  readyState: number;
+}[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.parse("2026-05-04T12:00:00Z") });
-  sockets = [];
+  [sockets, queries] = [[], []];
   // A hidden page: no animation frame comes.
   vi.stubGlobal("requestAnimationFrame", () => 0);
   vi.stubGlobal("cancelAnimationFrame", () => undefined);
@@ -17,6 +28,7 @@ beforeEach(() => {
       static CONNECTING = 0;
       readyState = 1;
       onmessage?: (event: { data: string }) => void;
+      onclose?: (event: { code: number; reason: string }) => void;
       constructor() {
         sockets.push(this);
       }
@@ -29,9 +41,8 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function send(count: number): void {
-  const message = { Subject: "d1", Metadata: { ConnectionLookup: "rig" }, Payload: { flow: 4 } };
-  const data = JSON.stringify({ ...message, Timestamp: "2026-05-04T12:00:00Z" });
+function send(count: number, Subject = "d1", Timestamp = "2026-05-04T12:00:00Z"): void {
+  const data = JSON.stringify({ Subject, Timestamp, Metadata: { ConnectionLookup: "rig" }, Payload: { flow: 4 } });
   for (let index = 0; index < count; index += 1) {
     sockets[0]?.onmessage?.({ data });
   }
@@ -54,5 +65,17 @@ test("many messages do not wait for the second", async () => {
   await vi.advanceTimersByTimeAsync(10);
   send(2001);
   expect(live.history.consumed).toBe(2000);
+  live.stop();
+});
+
+test("a stream that opens again replays also the missed messages of a device that sends a batch each minute", async () => {
+  const live = new Live(api, { connection: "", surface: "" }, 900);
+  live.start();
+  await vi.advanceTimersByTimeAsync(10);
+  send(1);
+  send(1, "gateway", "2026-05-04T11:59:00Z");
+  sockets[0]?.onclose?.({ code: 4401, reason: "" });
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(queries[1]).toMatchObject({ since: "2026-05-04T11:58:50.000Z" });
   live.stop();
 });

@@ -43,7 +43,7 @@ beforeEach(() => {
       message: (text) => texts.push(text),
       changed: (state) => states.push(state.kind),
       dropped: (drop) => drops.push(drop),
-      newest: () => newest,
+      replayStart: () => newest,
     },
     300,
   );

@@ -22,6 +22,8 @@ export interface Series {
  */
 export const MOST_SERIES = 400;
 const SHARE = 0.1;
+/** Series that are further behind the newest one are silent: they do not lengthen the replay after an interruption. */
+const LONGEST_LAG_MS = 300_000;
 
 interface Impulse {
   Timestamp: string;
@@ -75,6 +77,15 @@ export class History {
         addValue(series, at, value);
       }
     });
+  }
+
+  /**
+   * Returns the time of measurement from which messages can be missing after an interruption, milliseconds since 1970;
+   * 0 without messages. Each device can send later than others, so it is the newest value of the slowest one.
+   */
+  findReplayStart(): number {
+    const times = this.series.map(({ at }) => at).filter((at) => at >= this.newest - LONGEST_LAG_MS);
+    return Math.min(this.newest, ...times);
   }
 
   #find({ Metadata, Subject }: Impulse, field: string): Series | undefined {

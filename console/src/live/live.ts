@@ -52,9 +52,9 @@ export class Live {
         message: (text) => this.#queue(text),
         changed: (state) => this.#tell(() => this.#setState(state)),
         dropped: (drop) => this.#tell(() => (this.drop = drop)),
-        newest: () => {
+        replayStart: () => {
           this.#readMessages();
-          return this.history.newest;
+          return this.history.findReplayStart();
         },
       },
       seconds,

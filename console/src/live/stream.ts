@@ -30,8 +30,8 @@ export interface StreamHandlers {
   message: (text: string) => void;
   changed: (state: StreamState) => void;
   dropped: (drop: Drop) => void;
-  /** Measurement time of the newest message, milliseconds since 1970; 0 without messages. */
-  newest: () => number;
+  /** Time of measurement from which messages can be missing, milliseconds since 1970; 0 without messages. */
+  replayStart: () => number;
 }
 
 /** The token of the link has expired. */
@@ -134,14 +134,14 @@ export class LiveStream {
     this.#timer = setTimeout(() => void this.#connect(this.#abort.signal), wait);
   }
 
-  /** Returns the query of the replay: the whole window at first, later from shortly before the newest message. */
+  /** Returns the query of the replay: the whole window at first, later from shortly before the missing messages. */
   #beginning(): Record<string, string | number> {
-    const newest = this.#ends.newest();
+    const start = this.#ends.replayStart();
     const oldest = Date.now() - this.#seconds * 1000;
-    if (newest - OVERLAP_MS <= oldest) {
+    if (start - OVERLAP_MS <= oldest) {
       return { windowSec: this.#seconds };
     }
-    return { since: new Date(Math.min(newest, Date.now()) - OVERLAP_MS).toISOString() };
+    return { since: new Date(Math.min(start, Date.now()) - OVERLAP_MS).toISOString() };
   }
 }
 

@@ -30,3 +30,24 @@ test("an incomplete date of the history lists no alerts and loads no further pag
   expect(root.textContent).not.toContain("No alerts in this period");
   expect(get).toHaveBeenCalledOnce();
 });
+
+test("the history contains the newest alerts while the clock of this machine is behind", async () => {
+  signIn();
+  const startedAt = new Date(Date.now() + 3_600_000).toISOString();
+  const old = new Date(Date.now() - 86_400_000).toISOString();
+  const alerts = [
+    { ...ALERT, startedAt },
+    { ...ALERT, id: "2", name: "Cold", startedAt: old },
+  ];
+  vi.spyOn(session.api, "get").mockResolvedValue({ alerts });
+  vi.spyOn(session, "now").mockReturnValue(new Date(Date.now() + 3_600_000));
+  await show(<HistoryTab />);
+  await vi.waitFor(() => expect(root.textContent).toContain("Hot"));
+  const period = root.querySelector("select");
+  await act(() => {
+    if (period) period.value = "86400";
+    period?.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  expect(root.textContent).toContain("Hot");
+  expect(root.textContent).not.toContain("Cold");
+});

@@ -49,7 +49,7 @@ function send(count: number, Subject = "d1", Timestamp = "2026-05-04T12:00:00Z")
 }
 
 test("messages are read together, at the latest with the next second, also on a hidden page", async () => {
-  const live = new Live(api, { connection: "", surface: "" }, 300);
+  const live = new Live(api, { connection: "", surface: "" }, 300, Date.now);
   live.start();
   await vi.advanceTimersByTimeAsync(10);
   send(3);
@@ -60,7 +60,7 @@ test("messages are read together, at the latest with the next second, also on a 
 });
 
 test("many messages do not wait for the second", async () => {
-  const live = new Live(api, { connection: "", surface: "" }, 300);
+  const live = new Live(api, { connection: "", surface: "" }, 300, Date.now);
   live.start();
   await vi.advanceTimersByTimeAsync(10);
   send(2001);
@@ -69,7 +69,7 @@ test("many messages do not wait for the second", async () => {
 });
 
 test("a stream that opens again replays also the missed messages of a device that sends a batch each minute", async () => {
-  const live = new Live(api, { connection: "", surface: "" }, 900);
+  const live = new Live(api, { connection: "", surface: "" }, 900, Date.now);
   live.start();
   await vi.advanceTimersByTimeAsync(10);
   send(1);
@@ -77,5 +77,25 @@ test("a stream that opens again replays also the missed messages of a device tha
   sockets[0]?.onclose?.({ code: 4401, reason: "" });
   await vi.advanceTimersByTimeAsync(1000);
   expect(queries[1]).toMatchObject({ since: "2026-05-04T11:58:50.000Z" });
+  live.stop();
+});
+
+test("messages are drawn by the service's clock while the clock of this machine is behind", async () => {
+  const behind = 60_000;
+  const live = new Live(api, { connection: "", surface: "" }, 300, () => Date.now() + behind);
+  const drawn: number[] = [];
+  vi.stubGlobal("requestAnimationFrame", (draw: () => void) => setTimeout(draw));
+  live.onDraw((now) => drawn.push(now));
+  live.start();
+  await vi.advanceTimersByTimeAsync(10);
+  send(1, "d1", "2026-05-04T12:01:00Z");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(live.history.series).toHaveLength(1);
+  expect(drawn.at(-1)).toBeGreaterThan(Date.parse("2026-05-04T12:01:00Z"));
+  live.pause(true);
+  expect(live.pausedAt).toBe(Date.now() + behind);
+  sockets[0]?.onclose?.({ code: 4401, reason: "" });
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(queries[1]).toMatchObject({ since: "2026-05-04T12:00:50.000Z" });
   live.stop();
 });

@@ -172,6 +172,13 @@ test.each([2, -2])("a clock %i hours ahead of the service's neither ends a sessi
   expect([session.state.state, minted]).toEqual(["in", 2]);
 });
 
+test("a clock that differs by less than the precision of the reply's date counts as equal", async () => {
+  ahead = 900;
+  const session = new Session();
+  await session.signInWithKey(KEY);
+  expect(session.now().getTime()).toBe(Date.now());
+});
+
 test("a token of 30 days lasts 30 days, longer than a timer of a browser", async () => {
   lifetime = 30 * 24 * HOUR;
   const session = new Session();

@@ -43,6 +43,7 @@ beforeEach(() => {
       message: (text) => texts.push(text),
       changed: (state) => states.push(state.kind),
       dropped: (drop) => drops.push(drop),
+      now: Date.now,
       replayStart: () => newest,
     },
     300,

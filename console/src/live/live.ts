@@ -38,8 +38,16 @@ export class Live {
   readonly #listeners = new Set<() => void>();
   #ticking: ReturnType<typeof setInterval> | undefined;
 
-  /** @param seconds of the past to begin with, and to show */
-  constructor(api: Client, scope: Scope, seconds: number) {
+  /**
+   * @param seconds of the past to begin with, and to show
+   * @param now returns the time by the service's clock, milliseconds since 1970
+   */
+  constructor(
+    api: Client,
+    scope: Scope,
+    seconds: number,
+    readonly now: () => number,
+  ) {
     this.history = new History(seconds);
     // A drawing for each bin is enough: between two bins the chart moves by less than a pixel.
     const pause = Math.min(LONGEST_FRAME_MS, Math.max(SHORTEST_FRAME_MS, this.history.width));
@@ -52,6 +60,7 @@ export class Live {
         message: (text) => this.#queue(text),
         changed: (state) => this.#tell(() => this.#setState(state)),
         dropped: (drop) => this.#tell(() => (this.drop = drop)),
+        now,
         replayStart: () => {
           this.#readMessages();
           return this.history.findReplayStart();
@@ -83,7 +92,7 @@ export class Live {
   /** Pauses or resumes drawing; messages are always recorded. Resuming shows the whole window. */
   pause(paused: boolean): void {
     this.#tell(() => {
-      this.pausedAt = paused ? Date.now() : undefined;
+      this.pausedAt = paused ? this.now() : undefined;
       this.zoom = undefined;
     });
     this.#frames.request();
@@ -92,7 +101,7 @@ export class Live {
   /** Shows a part of the window, and pauses so that it does not move away; undefined shows the whole window. */
   zoomTo(range: Range | undefined): void {
     this.#tell(() => {
-      this.pausedAt ??= range === undefined ? undefined : Date.now();
+      this.pausedAt ??= range === undefined ? undefined : this.now();
       this.zoom = range;
     });
   }
@@ -138,7 +147,7 @@ export class Live {
   #readMessages(): void {
     const texts = this.#pending;
     this.#pending = [];
-    const now = Date.now();
+    const now = this.now();
     for (const text of texts) {
       this.history.add(text, now);
     }
@@ -147,7 +156,7 @@ export class Live {
   #draw(): void {
     this.#readMessages();
     if (this.pausedAt === undefined) {
-      const now = Date.now();
+      const now = this.now();
       for (const drawer of this.#drawers) {
         drawer(now);
       }

@@ -30,6 +30,8 @@ export interface StreamHandlers {
   message: (text: string) => void;
   changed: (state: StreamState) => void;
   dropped: (drop: Drop) => void;
+  /** The time by the service's clock, milliseconds since 1970. */
+  now: () => number;
   /** Time of measurement from which messages can be missing, milliseconds since 1970; 0 without messages. */
   replayStart: () => number;
 }
@@ -137,11 +139,11 @@ export class LiveStream {
   /** Returns the query of the replay: the whole window at first, later from shortly before the missing messages. */
   #beginning(): Record<string, string | number> {
     const start = this.#ends.replayStart();
-    const oldest = Date.now() - this.#seconds * 1000;
+    const oldest = this.#ends.now() - this.#seconds * 1000;
     if (start - OVERLAP_MS <= oldest) {
       return { windowSec: this.#seconds };
     }
-    return { since: new Date(Math.min(start, Date.now()) - OVERLAP_MS).toISOString() };
+    return { since: new Date(Math.min(start, this.#ends.now()) - OVERLAP_MS).toISOString() };
   }
 }
 

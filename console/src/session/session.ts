@@ -57,6 +57,8 @@ const ENTRA_MINUTES = 480;
 const RENEW_BEFORE_SECONDS = 300;
 const RETRY_SECONDS = 30;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Smaller differences of the clocks are ignored: the Date of a reply has whole seconds, and the reply takes time. */
+const DATE_PRECISION_MS = 2000;
 
 /** The session. Each sign-in method has a function: key, token, code of a link, reply of Entra ID. */
 export class Session {
@@ -252,7 +254,8 @@ export class Session {
   }
 
   #storeToken(token: string, expiresAt: string | undefined, { who, now }: IdentityAt): void {
-    this.#ahead = Date.now() - now.getTime();
+    const ahead = Date.now() - now.getTime();
+    this.#ahead = Math.abs(ahead) < DATE_PRECISION_MS ? 0 : ahead;
     const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
     const until = new Date(end.getTime() + this.#ahead);
     this.#token = token;

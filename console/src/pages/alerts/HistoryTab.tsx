@@ -4,7 +4,7 @@ import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { PastRangeFields } from "@/components/PastRangeFields.tsx";
-import { ALL, checkRange, createRange, type PastRange, resolveRange } from "@/components/pastRanges.ts";
+import { ALL, checkRange, createRange, endsNow, type PastRange, resolveRange } from "@/components/pastRanges.ts";
 import { useResource } from "@/components/useResource.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Alerts.module.css";
@@ -40,6 +40,8 @@ function History({ range }: { range: PastRange }) {
   const fresh = (page.data?.alerts ?? []).filter((alert) => earlier.every(({ id }) => id !== alert.id));
   const alerts = [...earlier, ...fresh];
   const { from, to } = resolveRange(range);
+  // Clocks differ a little, and the newest alert must not be hidden.
+  const end = endsNow(range) ? Number.POSITIVE_INFINITY : to;
   const usable = checkRange(range) === undefined;
   const next = page.data?.cursor;
   const hasOlder = next !== undefined && next !== cursor && !reachesBefore(alerts, from);
@@ -66,7 +68,7 @@ function History({ range }: { range: PastRange }) {
           <>
             <AlertTable
               label="History of alerts"
-              alerts={filterByStart(alerts, from, to)}
+              alerts={filterByStart(alerts, from, end)}
               withEnd
               empty={{ title: none, text: "Every alert of the last 90 days is listed here." }}
               onChanged={restart}

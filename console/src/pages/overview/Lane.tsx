@@ -57,7 +57,7 @@ export function Lane({ live, group, scale }: Props) {
 }
 
 function createSource(live: Live, view: View): PlotSource {
-  view.fill(live.pausedAt ?? Date.now());
+  view.fill(live.pausedAt ?? live.now());
   return {
     range: () => [view.times[0] ?? 0, view.times.at(-1) ?? 1],
     read: () => ({ times: view.times, lines: view.values }),

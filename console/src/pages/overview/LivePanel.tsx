@@ -8,6 +8,7 @@ import { formatCount, formatQuantity } from "@/format.ts";
 import { MOST_SERIES } from "@/live/history.ts";
 import { Live, type Scope } from "@/live/live.ts";
 import { buildHref, navigate } from "@/router/route.ts";
+import { session } from "@/session/index.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { chooseDefault, formatChoice, type Group, groupByField, parseChoice } from "./choice.ts";
 import { Lane } from "./Lane.tsx";
@@ -148,7 +149,7 @@ function useLive({ connection, surface }: Scope, seconds: number): Live | undefi
   const [, redraw] = useReducer<number, undefined>((turn) => turn + 1, 0);
   // Before the browser paints, so that a button for the new stream does not act on the old one.
   useLayoutEffect(() => {
-    const made = new Live(api, { connection, surface }, seconds);
+    const made = new Live(api, { connection, surface }, seconds, () => session.now().getTime());
     const end = made.subscribe(() => redraw(undefined));
     setLive(made);
     made.start();

@@ -22,7 +22,7 @@ interface Row {
 
 /** The drawn series as a table: the newest value, and the lowest and highest of the window. */
 export function LiveTable({ live, series }: Props) {
-  const now = live.pausedAt ?? Date.now();
+  const now = live.pausedAt ?? live.now();
   return (
     <DataTable
       label="Values of the charts"

@@ -15,13 +15,14 @@ export function StreamStatus({ live }: { live: Live }) {
   return <div role="status">{describeState(live)}</div>;
 }
 
-function describeState({ state, pausedAt, history }: Live) {
+function describeState(live: Live) {
+  const { state, pausedAt, history } = live;
   if (pausedAt !== undefined) {
     return <Status tone="warn">paused at {formatClock(pausedAt)}</Status>;
   }
   switch (state.kind) {
     case "open":
-      return history.newest > 0 && Date.now() - history.newest > CATCHING_UP_MS ? (
+      return history.newest > 0 && live.now() - history.newest > CATCHING_UP_MS ? (
         <Status tone="accent">open; newest message at {formatClock(history.newest)}</Status>
       ) : (
         <Status tone="good">live</Status>

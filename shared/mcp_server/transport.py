@@ -230,6 +230,13 @@ def _build_asgi_receive_function(body: bytes) -> Any:
     return receive
 
 
+def _return_no_input_schema(_: str) -> None:
+    """Tell the SDK that no argument of a tool has a header ``Mcp-Param-*`` that the SDK must validate.
+
+    Without this function, the SDK builds the tools up to the called one before each call, to look for such arguments.
+    """
+
+
 class ProtocolSession:
     """Handler of the MCP requests of one caller.
 
@@ -251,6 +258,7 @@ class ProtocolSession:
             version=VERSION,
             title="Industrial Data Workspace",
             instructions=_INSTRUCTIONS,
+            get_tool_input_schema=_return_no_input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,

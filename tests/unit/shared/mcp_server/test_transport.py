@@ -164,6 +164,30 @@ async def test_a_tool_result_is_sent_as_text_and_as_an_object(content: dict[str,
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
+async def test_a_tool_call_builds_only_the_called_tool(version: str) -> None:
+    """A tool call builds the called tool once and no other tool, in every protocol revision."""
+    built: list[str] = []
+
+    async def run(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult({})
+
+    def build(name: str) -> Tool:
+        built.append(name)
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        return Tool(name, "Read", "Read rows.", schema, {"type": "object"}, run)
+
+    names = ("first", "second", "third")
+    reply = await send_request(
+        "tools/call",
+        {"name": "third", "arguments": {"text": "x"}},
+        version=version,
+        headers={"mcp-name": "third"},
+        capabilities=Capabilities("ann", {name: partial(build, name) for name in names}, {}, ()),
+    )
+    assert (reply.status, built) == (200, ["third"])
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("content", _CONTENTS, ids=["empty", "large", "long-integer"])
 async def test_a_resource_is_sent_as_text(content: dict[str, Any], version: str) -> None:
     """The reply with a resource contains its exact values as JSON text."""

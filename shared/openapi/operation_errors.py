@@ -51,6 +51,12 @@ _DECIDE = (
     *("AMENDMENT_NOT_FOUND", "AMENDMENT_NOT_PENDING", "RECORD_DAMAGED", "MAKER_CHECKER_VIOLATION"),
     *("SCOPE_KEY_REQUIRED", *_APPEND),
 )
+_DOCUMENT_PLAN = (
+    *("BODY_NOT_YAML", "WORKSPACE_ID_FIXED", "DATA_CLASS_REFUSED", *_CATALOG_WRITE, *_MEMBER, *_NEW_MEMBER, *_ENGINE),
+    *("MEMBER_IN_USE", "CONNECTION_IN_USE", "SURFACE_IN_USE", "PROVENANCE_REQUIRED", "PARTITION_KEY_IMMUTABLE"),
+    # Containers that the document no longer declares are looked up in their account.
+    "DATA_STORE_UNAVAILABLE",
+)
 
 OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "ready": ("NOT_READY",),
@@ -107,31 +113,8 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
         *("ALERT_NOT_FOUND", "ALERT_RESOLVED", "ALERT_CHANGED", "ALERTS_UNAVAILABLE"),
         *_REPEATED,
     ),
-    "plan_workspace_document": (
-        *(
-            "BODY_NOT_YAML",
-            "WORKSPACE_ID_FIXED",
-            "DATA_CLASS_REFUSED",
-            *_CATALOG_WRITE,
-            *_MEMBER,
-            *_NEW_MEMBER,
-            *_ENGINE,
-        ),
-        *("MEMBER_IN_USE", "CONNECTION_IN_USE", "SURFACE_IN_USE", "PROVENANCE_REQUIRED", "PARTITION_KEY_IMMUTABLE"),
-    ),
-    "apply_workspace_document": (
-        *(
-            "BODY_NOT_YAML",
-            "WORKSPACE_ID_FIXED",
-            "DATA_CLASS_REFUSED",
-            *_CATALOG_WRITE,
-            *_MEMBER,
-            *_NEW_MEMBER,
-            *_ENGINE,
-        ),
-        *("MEMBER_IN_USE", "CONNECTION_IN_USE", "SURFACE_IN_USE", "PROVENANCE_REQUIRED", "PARTITION_KEY_IMMUTABLE"),
-        "PRECONDITION_REQUIRED",
-    ),
+    "plan_workspace_document": _DOCUMENT_PLAN,
+    "apply_workspace_document": (*_DOCUMENT_PLAN, "PRECONDITION_REQUIRED"),
     "accept_telemetry": (
         *("CONNECTION_NOT_FOUND", "CONNECTION_DISABLED", "MESSAGE_TOO_LARGE", "TELEMETRY_HUB_UNAVAILABLE"),
         *("CONNECTION_NOT_ALLOWED", "DEVICE_NOT_ALLOWED", "BOUND_KEY_REQUIRED", "THROTTLED", "STORAGE_FULL"),

@@ -48,7 +48,7 @@ def _build_headers_of_operation(operation: Operation) -> Schema:
 
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
     """Build the Response Object of an error: a shared problem document, or the operation's own error format."""
-    if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
+    if operation.docs.errors is None:
         return {"$ref": schemas.register_problem_and_get_reference(status, list_error_codes(operation, status))}
     shape, example = operation.docs.errors
     reply = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)

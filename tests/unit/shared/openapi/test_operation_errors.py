@@ -44,6 +44,12 @@ def test_each_operation_lists_the_error_about_large_headers(operation: Operation
     assert "$ref" in reply or PROBLEM_JSON in reply["content"]
 
 
+@pytest.mark.parametrize("name", ["plan_workspace_document", "apply_workspace_document"])
+def test_workspace_documents_list_the_error_of_an_unavailable_data_store(name: str) -> None:
+    """Planning and applying a document look up containers in their account, which can be unavailable."""
+    assert "DATA_STORE_UNAVAILABLE" in list_error_codes(OPERATIONS[name], 503)
+
+
 def test_telemetry_lists_no_errors_of_stored_idempotency_keys() -> None:
     """The Idempotency-Key of telemetry is not stored, so the operation has no errors about stored keys."""
     listed = {

@@ -3,6 +3,8 @@
 import pytest
 
 from functions import GROUPS
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.unknown_names import IGNORED, UnknownNames
 from shared.http.versions import HEADER
@@ -37,6 +39,18 @@ def test_replies_about_temporary_errors_declare_when_to_retry(name: str, status:
     name = build_responses(operation, schemas)[status]["$ref"].rpartition("/")[2]
     replies, _ = build_error_components(schemas)
     assert "Retry-After" in replies[name]["headers"]
+
+
+OWN_FORMS = [operation for operation in OPERATIONS if operation.docs.errors is not None]
+
+
+@pytest.mark.parametrize("operation", OWN_FORMS, ids=[f"{one.method} /{one.route}" for one in OWN_FORMS])
+def test_replies_500_have_the_documented_form(operation: Operation) -> None:
+    """If an operation has its own form of errors, its reply to an unexpected error is documented in this form."""
+    error = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "Internal error.")
+    reply = operation.build_error_reply(error, "t", Request(operation.method, f"/{operation.route}", "", {}, b""))
+    media_type = reply.headers["Content-Type"].partition(";")[0]
+    assert media_type in build_responses(operation, SchemaRegistry())["500"]["content"]
 
 
 def test_problem_documents_declare_the_version_header() -> None:

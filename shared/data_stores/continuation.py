@@ -16,7 +16,6 @@ from shared.errors import Kind, WorkspaceError, build_invalid_field_error
 
 FIELD: Final = "continuationToken"
 _SIGNATURE_BYTES: Final = 16
-_MAX_LENGTH: Final = 16_384
 _MIN_SECRET_LENGTH: Final = 32
 _KEY_BYTES: Final = 32
 
@@ -94,7 +93,7 @@ class ContinuationTokens:
 
 
 def _decode_token_bytes(token: str) -> bytes:
-    if not token.isascii() or len(token) > _MAX_LENGTH:
+    if not token.isascii():
         raise _build_invalid_token_error()
     try:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -281,6 +282,27 @@ def test_document_lists_are_paged(editor: httpx.Client) -> None:
     assert seen == [document for document in created if document["site"]["line"] == "page1"]
     everything = editor.get(f"{BASE}/nested", params={"limit": "1000"}).json()["documents"]
     assert all(document in everything for document in created)
+
+
+def test_lists_of_documents_with_the_longest_keys_have_pages(editor: httpx.Client) -> None:
+    """A continuation token is accepted after a document whose partition key and id have the longest spellings in it."""
+    key, names = "\x01" * 2048, ["\u00fc" * 511 + letter for letter in "ab"]
+    for name in names:
+        assert create_document(editor, id=name, line=key).status_code == 201
+    in_partition = {"partitionKey": json.dumps(key), "partitionKeyType": "json"}
+    for filters in ({}, in_partition):
+        token, found = None, list[str]()
+        while token is not None or not found:
+            params = {**filters, "limit": "1", **({"continuationToken": token} if token else {})}
+            page = editor.get(f"{BASE}/workorders", params=params)
+            assert page.status_code == 200, page.text
+            found += [document["id"] for document in page.json()["documents"]]
+            token = page.json()["continuationToken"]
+        assert set(names) <= set(found)
+        assert len(found) == len(set(found))
+    for name in names:
+        url = f"{BASE}/workorders/{quote(name)}"
+        assert editor.delete(url, params=in_partition).status_code == 204
 
 
 def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:

@@ -167,11 +167,13 @@ class SqliteDocumentStore:
             ("", "") if after_position is None else _parse_partition_and_id_of_page_token(after_position),
         )
         if all_partitions:
-            where, values = "(partition_key, id) > (?, ?)", (*place, *low)
+            column, where, values = "partition_key", "(partition_key, id) > (?, ?)", (*place, *low)
         else:
-            where, values = "partition_key = ? AND id > ?", (*place, format_partition_key(partition), low[1])
+            # The token of a page lacks the partition key, so that a URL has space for the token and a long key.
+            key = format_partition_key(partition)
+            column, where, values = "''", "partition_key = ? AND id > ?", (*place, key, low[1])
         sql = (
-            "SELECT partition_key, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
+            f"SELECT {column}, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
             f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
         )
         with _convert_sqlite_errors():

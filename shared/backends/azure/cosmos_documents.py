@@ -206,7 +206,7 @@ class CosmosDocumentStore:
     ) -> NewETag:
         """Write a document to Cosmos DB, with retries, and return its new ETag.
 
-        Each retry requires the ETag of a version that does not contain the write, so that no write is applied twice.
+        After an attempt that may have been applied, each retry requires the same ETag, so that no write is applied twice.
 
         Args:
             container: container of the document.
@@ -218,6 +218,7 @@ class CosmosDocumentStore:
             read_etag_first: whether the item is read before the first attempt.
         """
         etag, retries = None if read_etag_first else if_match, WriteRetries(self._usage, self._runtime)
+        required_etag = if_match
         while True:
             if etag is None:
                 read = self._find_item_after_uncertain_write if retries.uncertain else self._find_item
@@ -228,7 +229,7 @@ class CosmosDocumentStore:
                 if found is None:
                     raise build_write_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
                 etag = str(found["_etag"])
-                if if_match not in (None, etag):
+                if required_etag not in (None, etag):
                     raise (
                         build_write_outcome_unknown_error() if retries.uncertain else build_precondition_failed_error()
                     )
@@ -236,6 +237,9 @@ class CosmosDocumentStore:
                 return await send(etag)
             except FAILURES as error:
                 await retries.wait_after_failure(error, has_if_match=if_match is not None)
+                if retries.uncertain:
+                    # Another version can be the change of a writer that read this write, which a repetition would undo.
+                    required_etag = etag
                 etag = None
 
     async def _find_item(

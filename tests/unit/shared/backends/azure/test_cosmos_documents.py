@@ -147,15 +147,17 @@ async def test_rejections_of_the_account_have_their_own_codes(
         assert await _count_successes(server, operation) == 0
 
 
+@pytest.mark.parametrize("has_if_match", [True, False], ids=["if-match", "any-version"])
 async def test_a_write_followed_by_another_change_has_an_unknown_result(
-    server: CosmosServer, store: CosmosDocumentStore
+    server: CosmosServer, store: CosmosDocumentStore, *, has_if_match: bool
 ) -> None:
-    """If another writer changed the document after a lost reply, the result is reported as unknown."""
+    """If another writer changed the document after a lost reply, the result is unknown, and that change stays."""
     before = await store.read(LINE, KEY)
     assert before is not None
     async with open_document_store(server) as other:
         fault = _inject_fault(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
-        writing = asyncio.create_task(store.replace(LINE, KEY, build_document_text(KEY, 1), before.etag))
+        if_match = before.etag if has_if_match else None
+        writing = asyncio.create_task(store.replace(LINE, KEY, build_document_text(KEY, 1), if_match))
         async with asyncio.timeout(10):
             while not fault.applied or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing
                 await asyncio.sleep(0.01)
@@ -163,6 +165,9 @@ async def test_a_write_followed_by_another_change_has_an_unknown_result(
         with pytest.raises(WorkspaceError) as caught:
             await writing
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
+    stored = await store.read(LINE, KEY)
+    assert stored is not None
+    assert json.loads(stored.text)["n"] == 2
 
 
 @pytest.mark.parametrize("operation", ["read_item", "query", "read_container"])

@@ -18,7 +18,6 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, find_http_status, retry_document_read
 from shared.backends.azure.cosmos_queries import QueryPage, query_page
-from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (
@@ -126,11 +125,12 @@ class CosmosDocumentStore:
 
         def find_etag_of_earlier_attempt(item: Item | None, may_be_applied: bool) -> NewETag | None:  # noqa: FBT001  the type says it
             if item is None:
-                return "" if may_be_applied else None
+                return "" if may_be_applied and before else None
             if may_be_applied and before and item["_rid"] not in before:
                 # The document was deleted, and another one was created since.
                 return ""
-            before.add(str(item["_rid"]))
+            if if_match in (None, item["_etag"]):
+                before.add(str(item["_rid"]))
             return None
 
         async with self._open_container(table) as container:
@@ -206,7 +206,8 @@ class CosmosDocumentStore:
     ) -> NewETag:
         """Write a document to Cosmos DB, with retries, and return its new ETag.
 
-        After an attempt that may have been applied, each retry requires the same ETag, so that no write is applied twice.
+        The account checks If-Match, because a read can return an earlier version. After an attempt that may have been
+        applied, each retry requires the same ETag, so that no write is applied twice.
 
         Args:
             container: container of the document.
@@ -218,7 +219,7 @@ class CosmosDocumentStore:
             read_etag_first: whether the item is read before the first attempt.
         """
         etag, retries = None if read_etag_first else if_match, WriteRetries(self._usage, self._runtime)
-        required_etag = if_match
+        uncertain_etag: str | None = None
         while True:
             if etag is None:
                 read = self._find_item_after_uncertain_write if retries.uncertain else self._find_item
@@ -226,20 +227,19 @@ class CosmosDocumentStore:
                 new_etag = find_etag_of_earlier_attempt(found, retries.uncertain)
                 if new_etag is not None:
                     return new_etag
-                if found is None:
-                    raise build_write_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
-                etag = str(found["_etag"])
-                if required_etag not in (None, etag):
-                    raise (
-                        build_write_outcome_unknown_error() if retries.uncertain else build_precondition_failed_error()
-                    )
+                found_etag = None if found is None else str(found["_etag"])
+                if retries.uncertain and found_etag != uncertain_etag:
+                    # The found version can be the change of a writer that read this write; a retry would undo it.
+                    raise build_write_outcome_unknown_error()
+                etag = if_match or found_etag
+                if etag is None:
+                    raise build_document_not_found_error()
             try:
                 return await send(etag)
             except FAILURES as error:
                 await retries.wait_after_failure(error, has_if_match=if_match is not None)
                 if retries.uncertain:
-                    # Another version can be the change of a writer that read this write, which a repetition would undo.
-                    required_etag = etag
+                    uncertain_etag = etag
                 etag = None
 
     async def _find_item(

@@ -170,6 +170,32 @@ async def test_a_write_followed_by_another_change_has_an_unknown_result(
     assert json.loads(stored.text)["n"] == 2
 
 
+@pytest.mark.parametrize("behind", ["earlier version", "no document"])
+@pytest.mark.parametrize("is_reply_lost", [False, True], ids=["reply", "lost-reply"])
+async def test_a_stale_read_does_not_reject_a_conditional_delete(
+    server: CosmosServer, monkeypatch: pytest.MonkeyPatch, behind: str, *, is_reply_lost: bool
+) -> None:
+    """The account checks If-Match of a DELETE; a stale read neither rejects it nor proves that it was applied."""
+    async with open_document_store(server, read_seconds=READ_SECONDS) as store:
+        await store.create(LINE, KEY, build_document_text(KEY))
+        earlier = await store._find_item(await store._accounts.open_container(LINE), KEY)
+        etag = await store.replace(LINE, KEY, build_document_text(KEY, 1), None)
+        find_item, stale = store._find_item, [None if behind == "no document" else earlier]
+
+        async def find_item_of_stale_replica(*arguments: Any, **options: Any) -> Any:
+            return stale.pop() if stale else await find_item(*arguments, **options)
+
+        monkeypatch.setattr(store, "_find_item", find_item_of_stale_replica)
+        if is_reply_lost:
+            _inject_fault(server, "delete_item", OUTLASTED["drop after"])
+            with pytest.raises(WorkspaceError) as caught:
+                await store.delete(LINE, KEY, etag)
+            assert caught.value.code == UNKNOWN
+        else:
+            await store.delete(LINE, KEY, etag)
+        assert await store.read(LINE, KEY) is None
+
+
 @pytest.mark.parametrize("operation", ["read_item", "query", "read_container"])
 async def test_a_replica_behind_the_session_does_not_prove_absence(server: CosmosServer, operation: str) -> None:
     """A read that is answered 404/1002 is repeated; if that does not help, the store is unavailable."""

@@ -80,7 +80,8 @@ class CosmosDocumentStore:
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
-                    raise build_document_exists_error()
+                    # Another writer has possibly replaced the new document since.
+                    raise build_write_outcome_unknown_error()
 
     async def _determine_conflict_error(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
         """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""

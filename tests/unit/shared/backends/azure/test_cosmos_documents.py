@@ -170,6 +170,22 @@ async def test_a_write_followed_by_another_change_has_an_unknown_result(
     assert json.loads(stored.text)["n"] == 2
 
 
+async def test_a_creation_followed_by_a_replacement_has_an_unknown_result(
+    server: CosmosServer, store: CosmosDocumentStore
+) -> None:
+    """If another writer replaced a new document after a lost reply, the result of the creation is unknown."""
+    async with open_document_store(server) as other:
+        fault = _inject_fault(server, "create_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
+        creating = asyncio.create_task(store.create(LINE, NEW, build_document_text(NEW)))
+        async with asyncio.timeout(10):
+            while not fault.applied or (await other.read(LINE, NEW)) is None:  # noqa: ASYNC110  another thread's doing
+                await asyncio.sleep(0.01)
+        await other.replace(LINE, NEW, build_document_text(NEW, 1), None)
+        with pytest.raises(WorkspaceError) as caught:
+            await creating
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
+
+
 @pytest.mark.parametrize("behind", ["earlier version", "no document"])
 @pytest.mark.parametrize("is_reply_lost", [False, True], ids=["reply", "lost-reply"])
 async def test_a_stale_read_does_not_reject_a_conditional_delete(

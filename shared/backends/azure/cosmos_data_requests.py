@@ -7,6 +7,7 @@ from typing import Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 
 from shared.backends.azure.cosmos_requests import (
+    RETRY_WITH,
     CosmosUsage,
     find_throttle_delay_seconds,
     get_sub_status_or_zero,
@@ -142,7 +143,7 @@ class WriteRetries:
         has_changed = rejection is not None and rejection.kind is Kind.PRECONDITION_FAILED
         if rejection is not None and not self.uncertain and (has_if_match or not has_changed):
             raise rejection from error
-        if rejection is None:
+        if rejection is None and not _is_retry_requested(error):
             self.uncertain = True
             self._usage.unknown_outcomes += 1
         self._failures += 1
@@ -160,6 +161,11 @@ async def wait_with_backoff(failure_count: int, min_seconds: float, runtime: Run
     """Wait for ``min_seconds`` plus a random time; the maximum of the random time doubles with each failure."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failure_count)
     await runtime.sleep(min_seconds + runtime.uniform(0, longest))
+
+
+def _is_retry_requested(error: Exception) -> bool:
+    """Return whether the account did not apply a write and requests that the same write is sent again."""
+    return is_stale_replica_error(error) or find_http_status(error) == RETRY_WITH
 
 
 def _build_forbidden_error(sub_status: int) -> WorkspaceError:

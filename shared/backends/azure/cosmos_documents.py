@@ -69,19 +69,18 @@ class CosmosDocumentStore:
         marked = _parse_document_and_add_write_id(document_json, self._runtime)
         retries = WriteRetries(self._usage, self._runtime)
         async with self._open_container(table) as container:
-            while True:
+            while not retries.uncertain:
                 try:
                     return str((await container.create_item(marked, response_hook=self._usage.record_reply))["_etag"])
                 except FAILURES as error:
-                    if find_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
+                    if find_http_status(error) == HTTPStatus.CONFLICT:
                         raise await self._determine_conflict_error(container, key) from error
                     await retries.wait_after_failure(error, has_if_match=True)
-                found = await self._find_item_after_uncertain_write(container, key)
-                if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
-                    return str(found["_etag"])
-                if found is not None:
-                    # Another writer has possibly replaced the new document since.
-                    raise build_write_outcome_unknown_error()
+            found = await self._find_item_after_uncertain_write(container, key)
+        if found is None or found.get(WRITE_MARK) != marked[WRITE_MARK]:
+            # Another writer has possibly replaced or deleted the new document since.
+            raise build_write_outcome_unknown_error()
+        return str(found["_etag"])
 
     async def _determine_conflict_error(self, container: ContainerProxy, key: DocumentKey) -> WorkspaceError:
         """Return the error for a new document that the account rejected with 409; the reply does not name the cause."""

@@ -22,7 +22,8 @@ READ_RETRY_SECONDS: Final = 30.0
 FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 
-_RETRY_WITH: Final = 449
+RETRY_WITH: Final = 449
+"""HTTP status of Cosmos DB: a concurrent change prevented a write, which can be sent again."""
 _MOVED: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED})
 _REJECTED: Final = frozenset(
     {
@@ -35,7 +36,7 @@ _REJECTED: Final = frozenset(
     }
 )
 _FIRST_SERVER_ERROR: Final = 500
-_TRANSIENT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH})
+_TRANSIENT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS, RETRY_WITH})
 _SESSION_NOT_AVAILABLE: Final = 1002
 """Cosmos DB sub-status of status 404: the replica has not yet received what this client wrote or read before."""
 _LEAST_THROTTLE_SECONDS: Final = 0.005
@@ -197,7 +198,7 @@ def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
 def find_throttle_delay_seconds(error: Exception) -> float | None:
     """Return the seconds to wait before a throttled request is sent again; None if the request was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
-        if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
+        if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, RETRY_WITH):
             return None
         replies = error.operation_responses or []
         return max((float(reply.get("retryAfterMilliseconds") or 0) for reply in replies), default=0) / 1000

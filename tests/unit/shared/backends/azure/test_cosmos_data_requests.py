@@ -96,6 +96,17 @@ async def test_a_write_with_an_unknown_result_has_its_own_error() -> None:
     assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
 
 
+@pytest.mark.parametrize(("status", "sub_status"), [(449, 0), (404, 1002)])
+async def test_a_write_that_the_account_wants_again_is_certain(status: int, sub_status: int) -> None:
+    """A write that the account did not apply and wants again is repeated; at last, nothing was written."""
+    retries = WriteRetries(CosmosUsage(), RUNTIME)
+    for _ in range(ATTEMPTS - 1):
+        await retries.wait_after_failure(build_rejection(status, sub_status), has_if_match=True)
+    with pytest.raises(WorkspaceError) as raised:
+        await retries.wait_after_failure(build_rejection(status, sub_status), has_if_match=True)
+    assert (raised.value.code, retries.uncertain) == ("DATA_STORE_UNAVAILABLE", False)
+
+
 async def test_a_rejected_write_is_not_repeated() -> None:
     """A write that the account rejects is not repeated, and its result is known: nothing was written."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)

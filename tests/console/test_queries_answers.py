@@ -179,7 +179,8 @@ def test_an_incomplete_date_is_an_error_and_no_query_runs(console: Console) -> N
     end.fill("")
     end.press_sequentially("01")
     run.click()
-    expect(page.get_by_role("alert")).to_have_text("Complete the date, with a year of four digits, and the time, or clear the field.")
+    incomplete = "Complete the date, with a year of four digits, and the time, or clear the field."
+    expect(page.get_by_role("alert")).to_have_text(incomplete)
     end.press("Enter")
     expect(end).to_be_focused()
     end.fill("2026-01-05T10:00")

@@ -7,6 +7,7 @@ schema.
 """
 
 import asyncio
+import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -132,7 +133,7 @@ class _VariableValues:
             # Only the size of a variable that is used again matters.
             self._sizes[name] = None
             return value
-        size = self._sizes[name] = self._sizes[name] or len(orjson.dumps(value))
+        size = self._sizes[name] = self._sizes[name] or len(json.dumps(value))
         self._repeated_characters += size
         if self._repeated_characters > MAX_REPEATED_CHARACTERS:
             detail = f"JSON: repetitions of variables must have at most {MAX_REPEATED_CHARACTERS} characters"

@@ -132,7 +132,7 @@ class IdempotentReplies:
             WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
                 UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request; CONFLICT
                 ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If the first
-                request with the key is rejected, the caller may use the key again.
+                request is rejected before a repeat runs, the caller may use the key for another request.
         """
         name, wanted = (
             hash_key(caller_id, http_method, idempotency_key),
@@ -140,7 +140,7 @@ class IdempotentReplies:
         )
         secret = f"{caller_id}\n{idempotency_key}"
         deadline = self._runtime.monotonic() + WAIT_SECONDS
-        has_done_work = False
+        reply: bytes | None = None
         while self._runtime.monotonic() < deadline:
             lease, at = self._runtime.new_id(), self._runtime.now()
             begun = await self._store.claim_and_lease_key(name, wanted, lease, at, at + LEASE, at - RETENTION)
@@ -148,17 +148,19 @@ class IdempotentReplies:
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
-                is_first = begun.claim.append_id == wanted.append_id and not has_done_work
-                reply = await self._handle_request_under_lease(
-                    name, lease, begun.claim.append_id, handle_request, is_first=is_first
-                )
+                if reply is None:
+                    is_first = begun.claim.append_id == wanted.append_id
+                    reply = await self._handle_request_under_lease(
+                        name, lease, begun.claim.append_id, handle_request, is_first=is_first
+                    )
                 if await self._store.try_save_reply(
                     name, lease, await self._runtime.run_in_thread(self._encrypt_reply, reply, secret, name)
                 ):
                     return reply
-                # Another process has taken the lease, so its reply is returned.
-                has_done_work = True
+                # A repeat has taken the lease. Its reply is returned, or this one is stored if the repeat fails.
             await self._runtime.sleep(_POLL_SECONDS)
+        if reply is not None:
+            return reply
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 

@@ -201,6 +201,19 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
     assert await list_blob_names(store) == ["j/upload"]
 
 
+async def test_a_blob_that_was_leased_with_its_upload_link_is_deleted(store: BlobStore) -> None:
+    """The holder of an upload link cannot prevent the deletion of the blob by a lease without end or a snapshot."""
+    url = await store.create_upload_link("j/upload", datetime.now(UTC) + SOON)
+    lease = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
+    for operation, headers in (("lease", lease), ("snapshot", {})):
+        async with httpx.AsyncClient() as anyone:
+            assert (await anyone.put(url, content=b"x", headers=UPLOAD_HEADERS)).status_code == 201
+            # The reply is not checked, because the embedded store supports neither leases nor snapshots.
+            await anyone.put(httpx.URL(url).copy_merge_params({"comp": operation}), headers=headers)
+        await store.delete(["j/upload"])
+        assert await list_blob_names(store) == []
+
+
 async def test_a_download_link_grants_access_without_sign_in(store: BlobStore) -> None:
     """With a download link, anyone can download the blob or ranges of it; the link sets the file name."""
     await store.create_if_missing("j/rig ü.csv", b"0123456789")

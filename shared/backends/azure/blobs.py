@@ -20,7 +20,7 @@ from azure.core.exceptions import (
 )
 from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
-from azure.storage.blob.aio import BlobClient, BlobServiceClient, ContainerClient
+from azure.storage.blob.aio import BlobClient, BlobLeaseClient, BlobServiceClient, ContainerClient
 
 from shared.backends.azure.identity import create_app_credential
 from shared.cold_data.observed_blobs import open_blob_span
@@ -227,7 +227,9 @@ class AzureBlobStore:
         async def delete_blob(name: str) -> None:
             async with limit:
                 with contextlib.suppress(FileNotFoundError):
-                    await _call_and_convert_azure_errors(self._open_blob_client(name).delete_blob)
+                    await _call_and_convert_azure_errors(
+                        lambda: _delete_blob_despite_lease(self._open_blob_client(name))
+                    )
 
         await asyncio.gather(*(delete_blob(name) for name in names))
 
@@ -265,6 +267,21 @@ class _AsyncFile:
 
     async def read(self, size: int = -1) -> bytes:
         return await self._runtime.run_in_thread(self._file.read, size)
+
+
+async def _delete_blob_despite_lease(blob: BlobClient) -> None:
+    """Delete a blob with its snapshots; if the blob has a lease, end the lease first.
+
+    The holder of an upload link can lease the blob without end, and can create snapshots of it
+    (https://learn.microsoft.com/rest/api/storageservices/create-service-sas).
+    """
+    try:
+        await blob.delete_blob(delete_snapshots="include")
+    except HttpResponseError as error:
+        if getattr(error, "error_code", None) != "LeaseIdMissing":
+            raise
+        await BlobLeaseClient(blob).break_lease(lease_break_period=0)  # needs no lease id
+        await blob.delete_blob(delete_snapshots="include")
 
 
 async def _fetch_next_page_if_any(pages: AsyncIterator[Any]) -> "list[Blob] | None":

@@ -51,23 +51,37 @@ class DownloadExpiry:
         An expired import that is unfinished is marked as failed. A step of an import is partly stored if its rows may
         be in the archive, but not yet in the query table. An import with such a step is deleted only after the step is
         complete, or ``ORPHAN_AGE`` after the import's expiry.
+
+        Raises:
+            Exception: the first error of a job, after all jobs and files were processed.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_job_ids(at)
+        failures: list[Exception] = []
         for job_id in expired:
-            job = await self._fail_unfinished_import(job_id, await self._jobs.find_job(job_id))
-            if job is not None and job.partly_stored_step_number is not None and at < job.expires_at + ORPHAN_AGE:
-                await remove_files_of_ended_job(self._blobs, job)
-                continue
-            await remove_job_files(self._blobs, job_id)
-            if job is not None:
-                await _remove_upload(self._blobs, job)
-                await self._quota.release_job_and_bytes(job.owner, job_id)
-            await self._jobs.delete(job_id)
+            try:
+                await self._delete_expired_job_and_files(job_id, at)
+            except Exception as error:  # noqa: BLE001  one job must not keep the others from being deleted
+                _LOG.warning("an expired job cannot be deleted: %s", error, extra=logs.fields(job=job_id))
+                failures.append(error)
         await self._remove_old_files(at - ORPHAN_AGE)
         await self._runtime.run_in_thread(remove_abandoned_scratch_folders, self._scratch, at - ORPHAN_AGE)
-        if expired:
-            _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
+        if len(expired) > len(failures):
+            _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired) - len(failures)))
+        if failures:
+            raise failures[0]
+
+    async def _delete_expired_job_and_files(self, job_id: str, at: datetime) -> None:
+        """Delete an expired job with its files, or only some files if it is an import with a partly stored step."""
+        job = await self._fail_unfinished_import(job_id, await self._jobs.find_job(job_id))
+        if job is not None and job.partly_stored_step_number is not None and at < job.expires_at + ORPHAN_AGE:
+            await remove_files_of_ended_job(self._blobs, job)
+            return
+        await remove_job_files(self._blobs, job_id)
+        if job is not None:
+            await _remove_upload(self._blobs, job)
+            await self._quota.release_job_and_bytes(job.owner, job_id)
+        await self._jobs.delete(job_id)
 
     async def _remove_old_files(self, written_before: datetime) -> None:
         """Delete the files that were written before a time, except those of partly stored import steps.

@@ -30,7 +30,7 @@ class Stores:
         self.jobs: dict[str, Job] = {}
         self.blobs: dict[str, datetime] = {}
         self.calls: list[str] = []
-        self.is_failing = False
+        self.undeletable = ""
 
     async def list_expired_job_ids(self, at: datetime) -> list[str]:
         """Return the ids of expired jobs."""
@@ -46,7 +46,7 @@ class Stores:
             self.calls.append("delete job")
             del self.jobs[target]
             return
-        if self.is_failing:
+        if self.undeletable in target:
             raise ConnectionError
         self.calls.append(f"delete {len(target)} blobs")
         for name in target:
@@ -93,13 +93,25 @@ async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None
 async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
     """If files cannot be deleted, the job stays, so that the next run deletes both."""
     service, stores = build_service(tmp_path)
-    stores.is_failing = True
+    stores.undeletable = "old/0"
     with pytest.raises(ConnectionError):
         await service.delete_expired_jobs_and_files()
     assert list(stores.jobs) == ["old", "new"]
-    stores.is_failing = False
+    stores.undeletable = ""
     await service.delete_expired_jobs_and_files()
     assert list(stores.jobs) == ["new"]
+
+
+async def test_a_job_that_cannot_be_deleted_does_not_block_the_others(tmp_path: Path) -> None:
+    """If the files of one expired job cannot be deleted, other expired jobs and files are deleted, then it fails."""
+    service, stores = build_service(tmp_path)
+    stores.jobs["other"] = stores.jobs["old"].model_copy(update={"id": "other"})
+    stores.blobs |= {"other/0": START, "lost/0": START - ORPHAN_AGE - timedelta(seconds=1)}
+    stores.undeletable = "old/0"
+    with pytest.raises(ConnectionError):
+        await service.delete_expired_jobs_and_files()
+    assert (list(stores.jobs), sorted(stores.blobs)) == (["old", "new"], ["new/0", "old/0"])
+    assert stores.calls[1:3] == ["release ann other", "delete job"]
 
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:

@@ -186,10 +186,11 @@ class ImportRunner:
             or job.import_request is None
             or (not job.is_unfinished and job.partly_stored_step_number is None)
         ):
-            # The process that ended the job may have failed before it deleted the files.
-            await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
+            # The process that ended the job may have failed before it released the connection or deleted the files. The
+            # connection is first, so that other imports do not wait while the files cannot be deleted.
             if job is not None and job.import_request is not None:
                 await self._release_connection(job)
+            await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
             return RunResult.ENDED
         if await self._stores.disk.read_disk_state() is DiskState.FULL:
             return RunResult.WAITING
@@ -197,9 +198,9 @@ class ImportRunner:
             return RunResult.WAITING
         if await self._run_while_reserved(job, self._run_steps_or_complete_step(job)) is RunResult.WORKING:
             return RunResult.WORKING
-        await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
         # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
+        await remove_job_files_except_result(self._stores.blobs, self._stores.jobs, job_id)
         return RunResult.ENDED
 
     async def fail_job(self, job_id: str) -> None:

@@ -775,6 +775,33 @@ async def test_a_cancelled_import_stops(import_environment: Environment) -> None
     assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
+@pytest.mark.parametrize("status", [JobStatus.RUNNING, JobStatus.FAILED])
+async def test_an_ended_import_releases_its_connection_although_its_files_cannot_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment, status: JobStatus
+) -> None:
+    """An import that has ended does not block other imports into its connection while its files cannot be deleted."""
+    await import_environment.store_import(build_file(3))
+    now = datetime.now(UTC)
+    if status is JobStatus.FAILED:
+        await import_environment.jobs.change("a1", lambda job: job.finish(status, "x"))
+        assert (await import_environment.leases.claim_job("import-pump", "a1", now, now + DAY, now)).granted
+    delete = import_environment.blobs.delete
+
+    async def delete_unless_uploaded(names: Sequence[str]) -> None:
+        if build_upload_blob_name("a1") in names:
+            raise ConnectionError
+        await delete(names)
+
+    monkeypatch.setattr(import_environment.blobs, "delete", delete_unless_uploaded)
+    with pytest.raises(ConnectionError):
+        await import_environment.work.run_steps("a1")
+    now = datetime.now(UTC)
+    assert (await import_environment.leases.claim_job("import-pump", "b2", now, now + DAY, now)).granted
+    job = await import_environment.jobs.find_job("a1")
+    assert job is not None
+    assert not job.is_unfinished
+
+
 async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation(
     import_environment: Environment,
 ) -> None:

@@ -95,7 +95,13 @@ class ImportServices:
         configured = self._settings
         uri, identity = self._queries.get_engine_uri(), configured.managed_identity_client_id
         return self._backends.register_for_closing(
-            KustoTelemetryTable(uri, configured.kusto_database, self._build_blob_address_for_query_engine, identity)
+            KustoTelemetryTable(
+                uri,
+                configured.kusto_database,
+                self._build_blob_address_for_query_engine,
+                identity,
+                runtime=self._backends.runtime,
+            )
         )
 
     async def _build_blob_address_for_query_engine(self, blob_name: str) -> str:

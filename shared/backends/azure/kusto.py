@@ -34,6 +34,7 @@ from shared.backends.azure.kusto_replies import (
     parse_names_of_approximate_functions,
     parse_visualization,
     raise_query_failure,
+    reject_failed_ingestion,
     reject_partial_result,
     reject_several_results,
 )
@@ -105,8 +106,8 @@ def _parse_json_body(body: bytes, encoding: str) -> Any:
 class _StrictKustoClient(KustoClient):
     """Client of the SDK that also raises the failures that the engine reports at the end of a reply.
 
-    The frame DataSetCompletion contains these failures. The SDK ignores this frame and would treat the reply as a
-    success. Replies are parsed in worker threads.
+    The frame DataSetCompletion contains these failures; in a reply to a command, the member ``Exceptions``. The SDK
+    ignores both and would treat the reply as a success. Replies are parsed in worker threads.
     """
 
     def __init__(self, connection: KustoConnectionStringBuilder, runtime: Runtime) -> None:
@@ -119,6 +120,8 @@ class _StrictKustoClient(KustoClient):
         for frame in response_json if isinstance(response_json, list) else []:
             if frame.get("FrameType") == "DataSetCompletion" and (frame.get("HasErrors") or frame.get("Cancelled")):
                 raise KustoMultiApiError([{"OneApiErrors": frame.get("OneApiErrors") or [_UNKNOWN_FAILURE]}])
+        if isinstance(response_json, dict) and response_json.get("Exceptions"):
+            raise KustoServiceError(str(response_json["Exceptions"]))
         # Called by the class name, because super() does not work in a static method.
         parsed: KustoResponseDataSet = KustoClient._kusto_parse_by_endpoint(endpoint, response_json)  # noqa: SLF001
         return parsed
@@ -298,6 +301,7 @@ class KustoTelemetryTable:
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         ingest_seconds: time in seconds after which the engine stops a command.
         margin_seconds: seconds that are added to ``ingest_seconds`` for sign-in, connection and reply.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -309,6 +313,7 @@ class KustoTelemetryTable:
         *,
         ingest_seconds: float = INGEST_SECONDS,
         margin_seconds: float = MARGIN_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._uri = uri
         self._database = database
@@ -316,6 +321,7 @@ class KustoTelemetryTable:
         self._identity_client_id = identity_client_id
         self._ingest_seconds = ingest_seconds
         self._margin_seconds = margin_seconds
+        self._runtime = runtime
         self._client: KustoClient | None = None
         self._credential: DefaultAzureCredential | None = None
 
@@ -328,7 +334,8 @@ class KustoTelemetryTable:
         try:
             # The SDK would wait for an hour.
             async with asyncio.timeout(self._ingest_seconds + self._margin_seconds):
-                await self._get_or_open_client().execute_mgmt(self._database, command, properties)
+                reply = await self._get_or_open_client().execute_mgmt(self._database, command, properties)
+            reject_failed_ingestion(reply)
         except (KustoError, OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises the last three if the reply is not a Kusto reply.
             # The text of the error can contain the signed address of the file.
@@ -350,7 +357,7 @@ class KustoTelemetryTable:
     def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
             connection, self._credential = build_kusto_connection_and_credential(self._uri, self._identity_client_id)
-            self._client = KustoClient(connection)
+            self._client = _StrictKustoClient(connection, self._runtime)
         return self._client
 
 

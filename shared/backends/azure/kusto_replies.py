@@ -55,6 +55,21 @@ def reject_partial_result(reply: KustoResponseDataSet, rows: list[Any]) -> None:
         raise KustoServiceError("; ".join(reply.get_exceptions()))
 
 
+def reject_failed_ingestion(reply: KustoResponseDataSet) -> None:
+    """Check that a command ``.ingest`` has not failed; the engine can report its failure in a successful HTTP reply.
+
+    The reply has no errors if the command ingested nothing, because a file with the same tag was ingested before
+    (https://learn.microsoft.com/kusto/management/data-ingestion/ingest-from-storage#returns).
+
+    Raises:
+        KustoServiceError: a row of the reply reports a failure in the column ``HasErrors``.
+    """
+    table = reply.primary_results[0]
+    names = [column.column_name for column in table.columns]
+    if "HasErrors" in names and any(row[names.index("HasErrors")] for row in table.raw_rows):
+        raise KustoServiceError("The column HasErrors of the reply reports a failure.")
+
+
 def _has_failed_events(reply: KustoResponseDataSet) -> bool:
     """Return whether the reply's table QueryCompletionInformation reports failures.
 

@@ -1,6 +1,7 @@
 """Tests of the query engine adapter with the real Kusto client and prepared replies."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -94,6 +95,44 @@ async def test_an_ingestion_without_a_kusto_reply_is_unavailable(endpoint: Endpo
     with pytest.raises(WorkspaceError) as caught:
         await table.ingest("rows.parquet", "step-1")
     await table.close()
+    assert caught.value.code == "QUERY_ENGINE_UNAVAILABLE"
+
+
+ZERO_ID = "00000000-0000-0000-0000-000000000000"
+
+
+async def ingest_with_reply(endpoint: Endpoint, rows: Sequence[Sequence[object]], exceptions: Sequence[str]) -> None:
+    """Ingest a file; the engine replies 200 with rows of the columns ExtentId and HasErrors, and with exceptions."""
+
+    async def locate(blob: str) -> str:
+        return f"https://account.example/{blob}"
+
+    columns = [{"ColumnName": "ExtentId", "DataType": "Guid"}, {"ColumnName": "HasErrors", "DataType": "SByte"}]
+    reply = {"Tables": [{"TableName": "Table_0", "Columns": columns, "Rows": rows}], "Exceptions": exceptions}
+    endpoint.set_reply(reply)
+    table = KustoTelemetryTable(endpoint.url, "db", locate)
+    try:
+        await table.ingest("part-1", "import-1")
+    finally:
+        await table.close()
+
+
+@pytest.mark.parametrize("rows", [[], [[ZERO_ID, 0]], [[ZERO_ID, None]], [["a", False], ["b", False]]])
+async def test_an_ingestion_without_a_reported_failure_succeeds(endpoint: Endpoint, rows: list[list[object]]) -> None:
+    """An ingestion succeeds if the engine reports no failure, also if it has ingested the file before."""
+    await ingest_with_reply(endpoint, rows, [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "exceptions"),
+    [([["a", False], ["b", True]], []), ([[ZERO_ID, 1]], []), ([[ZERO_ID, 0]], ["The query lacks memory."])],
+)
+async def test_an_ingestion_whose_reply_200_reports_a_failure_is_unavailable(
+    endpoint: Endpoint, rows: list[list[object]], exceptions: list[str]
+) -> None:
+    """An ingestion is UNAVAILABLE and can be repeated if the engine reports its failure in a successful HTTP reply."""
+    with pytest.raises(WorkspaceError) as caught:
+        await ingest_with_reply(endpoint, rows, exceptions)
     assert caught.value.code == "QUERY_ENGINE_UNAVAILABLE"
 
 

@@ -186,3 +186,16 @@ async def test_more_signatures_than_a_transaction_can_hold_are_added_together(st
     await stores.index.add_signatures(CHAIN, entries, IndexProgress(150, "h150"))
     listed = await stores.index.list_signatures(ALL, "", 1_000)
     assert [one.place for one in listed] == [one.place for one in reversed(entries)]
+
+
+async def test_long_signatures_are_added_together(stores: Stores) -> None:
+    """Signatures can be added together even if all of them are longer than one request to the store."""
+    statement = "\U0001f600" * 1_000
+    entries = [
+        IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {"Statement": statement})
+        for number in range(160)
+    ]
+    await stores.index.add_signatures(CHAIN, entries, IndexProgress(160, "h160"))
+    listed = await stores.index.list_signatures(ALL, "", 1_000)
+    assert [one.place for one in listed] == [one.place for one in reversed(entries)]
+    assert all(one.content["Statement"] == statement for one in listed)

@@ -32,6 +32,8 @@ _SIGN_IN_SECONDS: Final = 24 * 3600
 
 INDEX_PARTITION: Final = "index-2"
 """Partition key of the items of the index of signatures."""
+_MAX_BATCH_BYTES: Final = 1_000_000
+"""Maximum size of the items in a batch; Cosmos DB limits a request to 2 MB."""
 _COMPLETE_TO: Final = "completeTo"
 _LAST: Final = "~"
 """Text that is greater than every place of the index."""
@@ -113,9 +115,9 @@ class CosmosSignatureIndex:
     async def add_signatures(
         self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: IndexProgress
     ) -> None:
-        operations: list[Operation] = [("upsert", (_signature_to_item(one, chain),), {}) for one in signatures]
-        for start in range(0, len(operations), MAX_OPERATIONS):
-            await self._items.commit_batch(INDEX_PARTITION, operations[start : start + MAX_OPERATIONS])
+        for items in _split_into_batches([_signature_to_item(one, chain) for one in signatures]):
+            operations: list[Operation] = [("upsert", (item,), {}) for item in items]
+            await self._items.commit_batch(INDEX_PARTITION, operations)
         item_id = _build_progress_id(chain)
 
         def advance_stored_progress(before: Item | None) -> Item | NoChange:
@@ -173,6 +175,20 @@ def _signature_to_item(signature: IndexedSignature, chain: ChainKey) -> Item:
         "userId": signature.user_id,
         "content": content,
     }
+
+
+def _split_into_batches(items: Sequence[Item]) -> list[list[Item]]:
+    """Split items into batches of at most ``MAX_OPERATIONS`` items and ``_MAX_BATCH_BYTES``."""
+    batches: list[list[Item]] = []
+    size = 0
+    for item in items:
+        item_bytes = len(json.dumps(item))
+        if not batches or len(batches[-1]) >= MAX_OPERATIONS or size + item_bytes > _MAX_BATCH_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(item)
+        size += item_bytes
+    return batches
 
 
 def _build_progress_id(chain: ChainKey) -> str:

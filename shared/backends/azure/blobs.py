@@ -6,6 +6,7 @@ Tested against Azurite, which supports neither managed identities nor user deleg
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -38,10 +39,22 @@ BLOCK_BYTES: Final = 1024 * 1024
 """Size in bytes of an uploaded block; the event loop waits while a block is copied to the socket."""
 _PARALLEL_DELETES: Final = 8
 _RANGE_NOT_SATISFIABLE: Final = 416
-_KEY_LIVES: Final = timedelta(days=2)
+_KEY_LIVES: Final = timedelta(hours=25)
+"""Validity of a user delegation key; longer than that of upload links, so that a key can sign several of them."""
+_KEY_REUSE_SECONDS: Final = 15 * 60
+"""Seconds for which a user delegation key signs links; the service cannot see whether an operator has revoked it."""
 _CLOCK_SKEW: Final = timedelta(minutes=15)
 _EXISTING_BLOB_CODES: Final = frozenset({"BlobAlreadyExists", "BlobImmutableDueToPolicy"})
 _LOG = get_logger("blobs")
+
+
+@dataclass(frozen=True, slots=True)
+class _DelegationKey:
+    """User delegation key, which signs links until ``reusable_until`` on the monotonic clock, in seconds."""
+
+    value: UserDelegationKey
+    expires_at: datetime
+    reusable_until: float
 
 
 class BlobAccount:
@@ -75,7 +88,7 @@ class BlobAccount:
         self._read_seconds = read_seconds
         self._client: BlobServiceClient | None = None
         self._credential: DefaultAzureCredential | None = None
-        self._key: tuple[datetime, UserDelegationKey] | None = None
+        self._key: _DelegationKey | None = None
         self.runtime = runtime
 
     def open_client(self) -> BlobServiceClient:
@@ -135,10 +148,16 @@ class BlobAccount:
     async def _load_sas_signing_arguments(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
             return {"account_key": self.open_client().credential.account_key}
-        if self._key is None or self._key[0] < expires_at:
-            ends = max(self.runtime.now() + _KEY_LIVES, expires_at)
-            self._key = ends, await self.open_client().get_user_delegation_key(self.runtime.now() - _CLOCK_SKEW, ends)
-        return {"user_delegation_key": self._key[1], "protocol": "https"}
+        key = self._key
+        if key is None or key.expires_at < expires_at or key.reusable_until < self.runtime.monotonic():
+            key = self._key = await self._request_delegation_key(expires_at)
+        return {"user_delegation_key": key.value, "protocol": "https"}
+
+    async def _request_delegation_key(self, link_expires_at: datetime) -> _DelegationKey:
+        at, reusable_until = self.runtime.now(), self.runtime.monotonic() + _KEY_REUSE_SECONDS
+        expires_at = max(at + _KEY_LIVES, link_expires_at)
+        value = await self.open_client().get_user_delegation_key(at - _CLOCK_SKEW, expires_at)
+        return _DelegationKey(value, expires_at, reusable_until)
 
 
 class AzureBlobStore:

@@ -13,6 +13,7 @@ from azure.storage.blob.aio import BlobServiceClient
 
 from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
 from shared.timestamps import now
+from tests.virtual_time import VirtualTime
 
 SECRET = base64.b64encode(b"the key that the account hands out").decode()
 SIGNED = [
@@ -53,7 +54,8 @@ class Account(BlobAccount):
     """Fake Blob Storage account that creates delegation keys locally, because Azure gives them only to an identity."""
 
     def __init__(self) -> None:
-        super().__init__("https://plant.blob.core.windows.net")
+        self.time = VirtualTime(now())
+        super().__init__("https://plant.blob.core.windows.net", runtime=self.time.runtime)
         self.asked: list[tuple[datetime, datetime]] = []
         self._client = BlobServiceClient("https://plant.blob.core.windows.net")
         vars(self._client)["get_user_delegation_key"] = self._return_key
@@ -95,7 +97,7 @@ async def test_a_link_is_signed_with_a_delegation_key(blob_account: Account) -> 
 
 
 async def test_one_delegation_key_signs_many_links(blob_account: Account) -> None:
-    """A delegation key is requested once, and again only for a link that expires later than the key."""
+    """A delegation key signs several links, but none that expires later than the key."""
     store, ends = AzureBlobStore(blob_account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
         await store.create_download_link(name, name, ends)
@@ -106,3 +108,12 @@ async def test_one_delegation_key_signs_many_links(blob_account: Account) -> Non
     assert until > ends
     assert again == ends + timedelta(days=3)
     assert begins.tzinfo is UTC
+
+
+async def test_a_delegation_key_signs_links_for_15_minutes(blob_account: Account) -> None:
+    """A key signs links for at most 15 minutes, because an operator can have revoked it."""
+    store = AzureBlobStore(blob_account, "downloads")
+    for minutes_later, requests in ((0, 1), (15, 1), (1, 2), (15, 2)):
+        blob_account.time.advance(minutes_later * 60)
+        await store.create_upload_link("a", blob_account.time.now + timedelta(hours=24))
+        assert len(blob_account.asked) == requests

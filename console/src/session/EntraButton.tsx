@@ -1,4 +1,5 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { isAbort } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { type EntraConfig, goToEntra } from "./entra.ts";
@@ -10,19 +11,22 @@ import css from "./SignIn.module.css";
 export function EntraButton({ config, inNewTab }: { config: EntraConfig; inNewTab: boolean }) {
   const [leaving, setLeaving] = useState(false);
   const [failed, setFailed] = useState<unknown>();
+  const removal = useRef(new AbortController());
+  // A tab that the person forgot must not replace a session that began in another way.
+  useEffect(() => () => removal.current.abort(), []);
   const leave = async () => {
     setLeaving(true);
     setFailed(undefined);
     try {
       if (inNewTab) {
-        const reply = signInInNewTab(config, isTooOld());
+        const reply = signInInNewTab(config, isTooOld(), removal.current.signal);
         setLeaving(false);
         await session.signInWithEntra(await reply);
       } else {
         await goToEntra(config, isTooOld() ? {} : undefined);
       }
     } catch (error) {
-      setFailed(error);
+      setFailed(isAbort(error) ? undefined : error);
       setLeaving(false);
     }
   };

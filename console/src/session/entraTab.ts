@@ -13,18 +13,18 @@ interface Message {
 
 /**
  * Opens Entra ID in a new tab and waits for its reply.
- * @throws Error if the browser blocks new tabs
+ * @param signal ends the wait, so that no later reply is accepted
+ * @throws Error if the browser blocks new tabs, or an AbortError after the end of the wait
  */
-export async function signInInNewTab(config: EntraConfig, isNew: boolean): Promise<EntraReply> {
+export async function signInInNewTab(config: EntraConfig, isNew: boolean, signal: AbortSignal): Promise<EntraReply> {
   // Opened before anything asynchronous, because browsers block tabs that no click opens.
   const tab = window.open("", "_blank");
   if (!tab) {
     throw new Error("The browser blocked the new tab. Allow pop-ups of this page, or sign in with an API key.");
   }
   const pending = createPending(config, isNew ? {} : undefined);
-  const found = waitForReply(pending.state);
   tab.location.href = await buildAuthorizeAddress(pending, isNew);
-  return { given: await found, pending };
+  return { given: await waitForReply(pending.state, signal), pending };
 }
 
 /** Offers a reply of Entra ID to the other tabs; tells whether one of them began this sign-in and accepted it. */
@@ -42,9 +42,14 @@ export function offerReply({ given }: EntraReply): Promise<boolean> {
   });
 }
 
-function waitForReply(state: string): Promise<URLSearchParams> {
+async function waitForReply(state: string, signal: AbortSignal): Promise<URLSearchParams> {
+  signal.throwIfAborted();
   const channel = new BroadcastChannel(CHANNEL);
-  return new Promise((resolve) => {
+  return await new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => {
+      channel.close();
+      reject(signal.reason);
+    });
     channel.onmessage = ({ data }: MessageEvent<Message>) => {
       const given = new URLSearchParams(data.reply ?? "");
       if (given.get("state") === state) {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, createUnreachableError } from "../src/api/problem.ts";
 import type { Table } from "../src/api/tables.ts";
-import { NewContainer } from "../src/pages/data/ContainerDialogs.tsx";
+import { NewContainer, RemoveContainer } from "../src/pages/data/ContainerDialogs.tsx";
 import { DocumentDialog } from "../src/pages/data/DocumentDialog.tsx";
 import { NewDocument } from "../src/pages/data/NewDocument.tsx";
 import { session } from "../src/session/index.ts";
@@ -92,4 +92,35 @@ test("a repeated creation of a container has the same idempotency key, an edited
   expect(first).toMatch(/^[0-9a-f]{32}$/);
   expect(second).toBe(first);
   expect(third).not.toBe(first);
+});
+
+test.each([
+  ["new document", <NewDocument key="d" table={TABLE} {...dialog} />, "Create", "post"],
+  ["new container", <NewContainer key="c" database="mes" {...dialog} />, "Create", "post"],
+  ["removal of a container", <RemoveContainer key="r" database="mes" name="wo" {...dialog} />, "Remove", "delete"],
+] as const)("the dialog %s reloads the list at its end if a reply was lost", async (_, shown, button, method) => {
+  vi.spyOn(session.api, method).mockRejectedValue(createUnreachableError());
+  await show(shown);
+  await typeText('{"line": "l1"}');
+  await fail(button, "does not respond");
+  expect(done).not.toHaveBeenCalled();
+  await press(method === "post" ? "Cancel" : "Close");
+  expect(done).toHaveBeenCalledOnce();
+});
+
+test("the dialog of a document reloads the list at its end only if the reply to a change was lost", async () => {
+  const stored = { id: "wo-1", line: "l1" };
+  const outdated = vi.fn();
+  const reply = { status: 200, headers: new Headers({ etag: '"1"' }), data: stored };
+  const request = vi.spyOn(session.api, "request").mockResolvedValue(reply);
+  vi.stubGlobal("confirm", () => true);
+  await show(<DocumentDialog table={TABLE} listed={stored} onOutdated={outdated} {...dialog} />);
+  await vi.waitFor(() => expect(root.querySelector("textarea")).not.toBeNull());
+  await press("Close");
+  expect(outdated).not.toHaveBeenCalled();
+  await typeText('{"id": "wo-1", "line": "l1", "state": "done"}');
+  request.mockRejectedValueOnce(createUnreachableError());
+  await fail("Save", "does not respond");
+  await press("Close");
+  expect(outdated).toHaveBeenCalledOnce();
 });

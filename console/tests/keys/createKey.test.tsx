@@ -1,9 +1,10 @@
 import { expect, test, vi } from "vitest";
-import { ApiError } from "../../src/api/problem.ts";
+import { ApiError, createUnreachableError } from "../../src/api/problem.ts";
+import { ApiKeys } from "../../src/pages/keys/ApiKeys.tsx";
 import { CreateKey } from "../../src/pages/keys/CreateKey.tsx";
 import { session } from "../../src/session/index.ts";
 import { signIn } from "../amendments/pages.ts";
-import { mountRoot, root, show, submit, typeText } from "../mounted.ts";
+import { mountRoot, press, root, show, submit, typeText } from "../mounted.ts";
 
 mountRoot();
 
@@ -29,4 +30,21 @@ test.each([
   const [first, second] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
   expect(first).toMatch(/^[0-9a-f]{32}$/);
   expect(second === first).toBe(isSame);
+});
+
+test("a key whose reply was lost is listed after Cancel", async () => {
+  signIn(["Workspace.Catalog.Read"]);
+  const keys: object[] = [];
+  vi.spyOn(session.api, "get").mockImplementation(async () => ({ keys: [...keys] }) as never);
+  vi.spyOn(session.api, "post").mockImplementation(async (_, body) => {
+    keys.push({ ...(body as object), keyId: "ABCDEFGH", principal: "me", accessRights: [], expiresAt: null });
+    throw createUnreachableError();
+  });
+  await show(<ApiKeys />);
+  await press("Create an API key");
+  await typeText("dashboard");
+  await submit();
+  await vi.waitFor(() => expect(root.textContent).toContain("does not respond"));
+  await press("Cancel");
+  await vi.waitFor(() => expect(root.querySelector("table")?.textContent).toContain("dashboard"));
 });

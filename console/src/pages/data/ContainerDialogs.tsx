@@ -18,7 +18,7 @@ const CLASSES = [
 interface Props {
   database: string;
   onClose: () => void;
-  /** Called after a change. */
+  /** Called after a change, and at the end of a dialog that possibly made one. */
   onDone: () => void;
 }
 
@@ -37,6 +37,12 @@ export function NewContainer({ database, onClose, onDone }: Props) {
       set(value);
       setKey(createIdempotencyKey());
     };
+  const close = () => {
+    onClose();
+    if (busy || error !== undefined) {
+      onDone();
+    }
+  };
   const submit = (event: Event) => {
     event.preventDefault();
     void run(async () => {
@@ -49,10 +55,10 @@ export function NewContainer({ database, onClose, onDone }: Props) {
   return (
     <Dialog
       title={`New container in ${database}`}
-      onClose={onClose}
+      onClose={close}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="primary" busy={busy} disabled={name === ""} onClick={submit}>
             Create
           </Button>
@@ -88,7 +94,7 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
   const { busy, error, run } = useWork();
   const close = () => {
     onClose();
-    if (error !== undefined) {
+    if (busy || error !== undefined) {
       onDone();
     }
   };

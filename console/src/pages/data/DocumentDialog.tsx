@@ -21,7 +21,7 @@ interface Props {
   table: Table;
   /** The document from the list. */
   listed: Document;
-  /** Called if the listed version is outdated. */
+  /** Called if the listed version is outdated, or possibly outdated by an attempt whose reply is missing. */
   onOutdated: () => void;
   onClose: () => void;
   onDone: () => void;
@@ -80,6 +80,12 @@ function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }:
       onOutdated();
     }
   }, [isConflict]);
+  const end = () => {
+    if (busy || error !== undefined) {
+      onOutdated();
+    }
+    onClose();
+  };
   const actions = (close: () => void) => (
     <>
       {deletes && found && (
@@ -104,7 +110,7 @@ function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }:
   );
   return (
     <>
-      <Dialog title={id} onClose={onClose} wide actions={actions}>
+      <Dialog title={id} onClose={end} wide actions={actions}>
         {found === undefined && unread === undefined && <Loading rows={8} />}
         {unread !== undefined && <ErrorNotice error={unread} onRetry={() => reload(true)} />}
         {found && edits && (

@@ -15,6 +15,7 @@ import { createDocument } from "./calls.ts";
 interface Props {
   table: Table;
   onClose: () => void;
+  /** Called after the creation, and at the end of a dialog whose document was possibly created. */
   onDone: () => void;
 }
 
@@ -41,14 +42,15 @@ export function NewDocument({ table, onClose, onDone }: Props) {
       showToast(`The document ${String(made.id)} was created`);
       onDone();
     });
+  const close = busy || error !== undefined ? onDone : onClose;
   return (
     <Dialog
       title={`New document in ${table.name}`}
-      onClose={onClose}
+      onClose={close}
       wide
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="primary" busy={busy} disabled={problem !== undefined} onClick={() => void save()}>
             Create
           </Button>

@@ -82,7 +82,11 @@ export function ApiKeys() {
     return (
       <CreateKey
         members={members}
-        onCancel={() => setMaking(false)}
+        onCancel={() => {
+          setMaking(false);
+          // The service possibly made the key although its reply was lost.
+          keys.reload();
+        }}
         onMade={(key) => {
           setMaking(false);
           setMade(key);

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Attempts } from "@/api/attempts.ts";
 import { api, isOutdated } from "@/api/index.ts";
 import { removeItem } from "@/api/items.ts";
@@ -28,11 +28,18 @@ interface Props {
 export function RemoveButton({ noun, name, path, etag, page, onReload, children }: Props) {
   const [asking, setAsking] = useState(false);
   const [attempts] = useState(() => new Attempts());
+  const [removed, setRemoved] = useState(false);
+  // An effect, because a late reply must not lead a user away from another page.
+  useLayoutEffect(() => {
+    if (removed) {
+      navigate(buildHref(page));
+    }
+  }, [removed]);
   const close = () => setAsking(false);
   const remove = async () => {
     await removeItem(api, path, etag, attempts);
     showToast(`“${name}” is removed`);
-    navigate(buildHref(page));
+    setRemoved(true);
   };
   const reload = () => {
     close();

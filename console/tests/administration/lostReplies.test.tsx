@@ -1,4 +1,5 @@
 // Changes whose first reply was lost, and then are repeated.
+import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ItemFormFrame } from "../../src/administration/ItemFormFrame.tsx";
 import { RemoveButton } from "../../src/administration/RemoveButton.tsx";
@@ -8,6 +9,7 @@ import { ApiError, createUnreachableError } from "../../src/api/problem.ts";
 import type { WarmQuery } from "../../src/api/queries.ts";
 import type { Member } from "../../src/api/team.ts";
 import { Field } from "../../src/components/Field.tsx";
+import * as toasts from "../../src/components/toasts.ts";
 import { Remove } from "../../src/pages/queries/detail/Remove.tsx";
 import { MemberActions } from "../../src/pages/team/MemberActions.tsx";
 import { session } from "../../src/session/index.ts";
@@ -26,6 +28,8 @@ const MEMBER: Member = {
   ...{ etag: '"1"', editedBy: null, updatedAt: null, id: "eve@t", name: "Eve", role: "Viewer" },
   ...{ rights: [], enabled: true, service: false, oid: null, accessRights: [] },
 };
+
+const QUERY = { etag: '"1"', lookup: "q", name: "Q" } as WarmQuery;
 
 const outdated = () => new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "" });
 const missing = () => new ApiError({ status: 404, code: "NOT_FOUND", detail: "" });
@@ -156,9 +160,28 @@ test("a repeated disabling shows the member as disabled if the first attempt was
 test("a repeated removal of a query counts as removed if the query is missing", async () => {
   loseFirstReply("delete");
   vi.spyOn(session.api, "fetch").mockResolvedValue(new Response('{"warmQueries": []}'));
-  const query = { etag: '"1"', lookup: "q", name: "Q" } as WarmQuery;
-  await show(<Remove query={query} onChanged={() => undefined} />);
+  await show(<Remove query={QUERY} onChanged={() => undefined} />);
   await press("Delete");
   await repeat("Delete the query");
   await vi.waitFor(() => expect(window.location.hash).toBe("#/queries"));
 });
+
+test.each([
+  ["an item", remove, "Remove", "Remove the pump"],
+  ["a query", <Remove key="q" query={QUERY} onChanged={() => undefined} />, "Delete", "Delete the query"],
+])(
+  "a late reply to the removal of %s does not lead the user away from another page",
+  async (_, shown, open, confirm) => {
+    let reply: () => void = () => undefined;
+    const toast = vi.spyOn(toasts, "showToast");
+    vi.spyOn(session.api, "delete").mockImplementation(() => new Promise((resolve) => (reply = () => resolve())));
+    await show(shown);
+    await press(open);
+    await press(confirm);
+    await show(null);
+    window.location.hash = "#/overview";
+    await act(async () => reply());
+    await vi.waitFor(() => expect(toast).toHaveBeenCalledOnce());
+    expect(window.location.hash).toBe("#/overview");
+  },
+);

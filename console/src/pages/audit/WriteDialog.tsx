@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { type NewEvent, writeEvent } from "@/api/provenance.ts";
@@ -18,6 +18,7 @@ interface Props {
   chain: ChainName;
   label: string;
   onClose: () => void;
+  /** Called with the new record, unless the dialog was closed before the reply. */
   onWritten: (sequence: number) => void;
 }
 
@@ -41,6 +42,13 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const [wrong, setWrong] = useState<Partial<Text>>({});
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  const [written, setWritten] = useState<number>();
+  // An effect, because a late reply must not lead a user away from another page.
+  useLayoutEffect(() => {
+    if (written !== undefined) {
+      onWritten(written);
+    }
+  }, [written]);
   // One key for each event: a retry after a lost reply stores it once.
   const [key, setKey] = useState(createIdempotencyKey);
   const { element, focusInvalid } = useInvalidFocus<HTMLDivElement>();
@@ -58,9 +66,9 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
     setBusy(true);
     setError(undefined);
     try {
-      const written = await writeEvent(api, chain, read.event, key);
-      showToast(`Written as ${written.RecordID}`);
-      onWritten(parseRecordId(written.RecordID) ?? 0);
+      const { RecordID } = await writeEvent(api, chain, read.event, key);
+      showToast(`Written as ${RecordID}`);
+      setWritten(parseRecordId(RecordID) ?? 0);
     } catch (failed) {
       setError(failed);
       setBusy(false);

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Attempts } from "@/api/attempts.ts";
 import { api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
@@ -18,7 +18,14 @@ interface Props {
 export function Remove({ query, onChanged }: Props) {
   const [asking, setAsking] = useState(false);
   const [attempts] = useState(() => new Attempts());
-  const confirm = { query, attempts, onChanged, onClose: () => setAsking(false) };
+  const [removed, setRemoved] = useState(false);
+  // An effect, because a late reply must not lead a user away from another page.
+  useLayoutEffect(() => {
+    if (removed) {
+      navigate(buildHref("queries"));
+    }
+  }, [removed]);
+  const confirm = { query, attempts, onChanged, onClose: () => setAsking(false), onRemoved: () => setRemoved(true) };
   return (
     <>
       <Button kind="danger" onClick={() => setAsking(true)}>
@@ -29,7 +36,13 @@ export function Remove({ query, onChanged }: Props) {
   );
 }
 
-function Confirm({ query, attempts, onClose, onChanged }: Props & { attempts: Attempts; onClose: () => void }) {
+interface ConfirmProps extends Props {
+  attempts: Attempts;
+  onClose: () => void;
+  onRemoved: () => void;
+}
+
+function Confirm({ query, attempts, onClose, onRemoved, onChanged }: ConfirmProps) {
   const look = () => {
     onClose();
     onChanged();
@@ -43,7 +56,7 @@ function Confirm({ query, attempts, onClose, onChanged }: Props & { attempts: At
   const remove = async () => {
     await attempts.run(send, findRemoved);
     showToast(`“${query.name}” is deleted`);
-    navigate(buildHref("queries"));
+    onRemoved();
   };
   return (
     <ConfirmDialog

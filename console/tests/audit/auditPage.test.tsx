@@ -1,11 +1,12 @@
 import { act } from "preact/test-utils";
 import { afterEach, expect, test, vi } from "vitest";
+import { ApiError } from "@/api/problem.ts";
 import * as toasts from "@/components/toasts.ts";
 import Audit from "@/pages/audit/Audit.tsx";
 import { parseHash } from "@/router/route.ts";
 import { session } from "@/session/index.ts";
 import { makeReply, signIn } from "../amendments/pages.ts";
-import { mountRoot, press, root, show, typeInto } from "../mounted.ts";
+import { findButton, mountRoot, press, root, show, typeInto } from "../mounted.ts";
 
 afterEach(() => {
   window.location.hash = "";
@@ -41,4 +42,18 @@ test("a late reply to a written event does not lead the user away from another p
   await act(async () => reply());
   await vi.waitFor(() => expect(toast).toHaveBeenCalledOnce());
   expect(window.location.hash).toBe("#/overview");
+});
+
+test("the repetition of a failed list keeps the start of the list", async () => {
+  signIn(["Workspace.Provenance.Read"]);
+  vi.spyOn(session.api, "get").mockResolvedValue({ scopes: [], cursor: null, size: 0 });
+  const fault = new ApiError({ status: 503, code: "STORAGE_UNAVAILABLE", detail: "The store does not respond" });
+  const request = vi.spyOn(session.api, "request").mockRejectedValue(fault);
+  window.location.hash = "#/audit/DomainEvents/line-1?at=50";
+  await show(<Audit route={parseHash(window.location.hash)} />);
+  await vi.waitFor(() => expect(root.textContent).toContain("The store does not respond"));
+  request.mockClear();
+  await act(() => findButton("Retry")?.click());
+  await vi.waitFor(() => expect(request).toHaveBeenCalled());
+  expect(window.location.hash).toBe("#/audit/DomainEvents/line-1?at=50");
 });

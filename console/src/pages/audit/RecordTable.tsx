@@ -62,7 +62,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
     return error === undefined ? (
       <Loading label="Reading records" rows={10} />
     ) : (
-      <ErrorNotice error={error} onRetry={onNewest} />
+      <ErrorNotice error={error} onRetry={listed.refresh} />
     );
   }
   return (

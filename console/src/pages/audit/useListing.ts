@@ -17,7 +17,7 @@ export interface ListingState {
   readonly newer: Newer;
   /** Loads a further page of older records, unless a load is running. */
   readonly more: () => void;
-  /** Reloads the view from the chain's end. */
+  /** Reloads the view from its first record. */
   readonly refresh: () => void;
 }
 

@@ -1,6 +1,8 @@
 import { getZone, type Zone } from "@/shell/timeZone.ts";
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
+/** From here on, a size has the next unit: one decimal would round it to 1000.0. */
+const UNIT_END = 999.95;
 /** Larger whole numbers are not exact in JavaScript. */
 const LARGE = 1e15;
 const WHOLE = new Intl.NumberFormat("en");
@@ -62,7 +64,7 @@ export function formatExponent(value: number, decimals: number): string {
 export function formatBytes(value: number): string {
   let unit = 0;
   let left = value;
-  while (left >= 1000 && unit < UNITS.length - 1) {
+  while (left >= UNIT_END && unit < UNITS.length - 1) {
     left /= 1000;
     unit += 1;
   }

@@ -5,7 +5,7 @@ import type { Alert } from "../src/api/alerts.ts";
 import { Chart } from "../src/components/Chart.tsx";
 import { ChartTable } from "../src/components/ChartTable.tsx";
 import { formatMark, listSteps, measureWidth } from "../src/components/chartValues.ts";
-import { formatCount, formatQuantity, formatReading } from "../src/format.ts";
+import { formatBytes, formatCount, formatQuantity, formatReading } from "../src/format.ts";
 import { findIsolated } from "../src/live/view.ts";
 import { AlertDialog } from "../src/pages/alerts/AlertDialog.tsx";
 import { AlertTable } from "../src/pages/alerts/AlertTable.tsx";
@@ -50,6 +50,11 @@ test("figures of any size are short, and nothing is minus nothing", () => {
   expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
   expect([0.0014, 0.123456, 8.123456].map(formatReading)).toEqual(["0.0014", "0.1235", "8.123"]);
   expect(formatCount(-0)).toBe("0");
+});
+
+test("a size that one decimal would round to 1000.0 has the next unit", () => {
+  const sizes = [999, 1000, 999_949, 999_950, 999_999_999, 1.5e15];
+  expect(sizes.map(formatBytes)).toEqual(["999 B", "1.0 kB", "999.9 kB", "1.0 MB", "1.0 GB", "1500.0 TB"]);
 });
 
 const ALERT: Alert = {

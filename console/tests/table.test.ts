@@ -115,3 +115,22 @@ test("a column changes its width, the others keep theirs, and none disappears", 
   ]);
   expect(resize(widths, "b", -500).get("b")).toBeGreaterThan(20);
 });
+
+const LARGE = ["9007199254740993", 9007199254740992, "9007199254740995", 5, 1e300];
+
+test.each([
+  ["> 9007199254740993", [2, 4]],
+  ["= 9007199254740993", [0]],
+  ["!= 9,007,199,254,740,992", [0, 2, 3, 4]],
+  ["= 1e300", [4]],
+])("the filter %s compares whole numbers beyond 2^53 with all their digits", (filter, places) => {
+  const rows = LARGE.map((n) => ({ n }));
+  const found = filterRows(rows, MIXED, new Map([["n", filter]]));
+  expect(found.map((row) => LARGE.indexOf(row.n as number))).toEqual(places);
+});
+
+test("whole numbers beyond 2^53 sort by all their digits", () => {
+  const rows = LARGE.map((n) => ({ n }));
+  const sorted = sortRows(rows, MIXED, { key: "n", direction: "ascending" }).map((row) => row.n);
+  expect(sorted).toEqual([5, 9007199254740992, "9007199254740993", "9007199254740995", 1e300]);
+});

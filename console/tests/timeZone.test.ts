@@ -1,5 +1,7 @@
 import { h, render } from "preact";
+import { act } from "preact/test-utils";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { DataTable } from "../src/components/DataTable.tsx";
 import { DateField } from "../src/components/DateField.tsx";
 import { fromDateField, INCOMPLETE, toDateField } from "../src/components/dateFields.ts";
 import { formatTime } from "../src/format.ts";
@@ -28,6 +30,13 @@ afterEach(() => {
   localStorage.clear();
   setZoneArea("plant");
 });
+
+/** Moves the reader's zone one hour ahead of UTC. */
+function setLocalHours(): void {
+  vi.spyOn(Date.prototype, "getHours").mockImplementation(function (this: Date) {
+    return this.getUTCHours() + 1;
+  });
+}
 
 describe("the zone of a page", () => {
   test("the audit log begins in UTC and other pages in the reader's zone; each keeps its own choice", () => {
@@ -143,4 +152,22 @@ test("a query's absolute range is sent as from and to, and only what is entered 
     timeRange: "PT1H",
     limit: 5,
   });
+});
+
+test("the filter of a column applies to the times that the table shows after a switch of the zone", async () => {
+  setLocalHours();
+  const box = document.body.appendChild(document.createElement("div"));
+  const columns = [{ key: "at", title: "At", type: "time" as const, value: (row: string) => row }];
+  const shown = h(DataTable<string>, { label: "", columns, rows: [INSTANT], rowKey: (row) => row, adjustable: true });
+  await act(() => render(shown, box));
+  const input = box.querySelector("input");
+  await act(() => {
+    if (input) input.value = "10:30";
+    input?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  expect(box.querySelectorAll("time")).toHaveLength(0);
+  await act(toggleZone);
+  expect(box.querySelector("time")?.textContent).toBe("2026-03-01 10:30:05");
+  act(() => render(null, box));
+  box.remove();
 });

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { formatNumber, formatPlain } from "@/format.ts";
+import { useZone } from "@/shell/timeZone.ts";
 import { joinClasses } from "./classes.ts";
 import { filterRows } from "./columnFilters.ts";
 import { type Column, type Sorting, sortRows, toggleSorting } from "./columns.ts";
@@ -48,7 +49,8 @@ export function DataTable<Row>(props: Props<Row>) {
   const [chosen, setChosen] = useState<{ row: Row; key: string }>();
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
-  const matching = useMemo(() => filterRows(rows, columns, filters), [rows, columns, filters]);
+  const zone = useZone();
+  const matching = useMemo(() => filterRows(rows, columns, filters, zone), [rows, columns, filters, zone]);
   const ordered = useMemo(() => sortRows(matching, columns, by), [matching, columns, by]);
   const drawn = computeSlice(ordered.length, ROW, top, height);
   const grid = onOpen !== undefined;

@@ -62,12 +62,26 @@ export function toggleSorting(key: string, by?: Sorting): Sorting | undefined {
   return by.direction === "ascending" ? { key, direction: "descending" } : undefined;
 }
 
-function toSortKey(value: unknown, type: ColumnType = "text"): number | string | null {
+/**
+ * Returns a number to compare with others: a whole number beyond 2^53, which query results contain as text, with all its
+ * digits; NaN for other values.
+ */
+export function toExactValue(value: unknown): number | bigint {
+  const number = Number(value);
+  if (!Number.isInteger(number) || Number.isSafeInteger(number)) {
+    return number;
+  }
+  return BigInt(typeof value === "string" && /^-?\d+$/.test(value) ? value : number);
+}
+
+type SortKey = number | bigint | string | null;
+
+function toSortKey(value: unknown, type: ColumnType = "text"): SortKey {
   if (value === null || value === undefined || value === "") {
     return null;
   }
   if (type === "number") {
-    return Number(value);
+    return toExactValue(value);
   }
   if (type === "time") {
     return new Date(String(value)).getTime();
@@ -75,12 +89,12 @@ function toSortKey(value: unknown, type: ColumnType = "text"): number | string |
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-function compare(left: number | string | null, right: number | string | null, sign: number): number {
+function compare(left: SortKey, right: SortKey, sign: number): number {
   if (left === null || right === null) {
     return Number(left === null) - Number(right === null);
   }
-  if (typeof left === "number" && typeof right === "number") {
-    return sign * (left - right);
+  if (typeof left !== "string" && typeof right !== "string") {
+    return sign * (Number(left > right) - Number(left < right));
   }
   return sign * ORDER.compare(String(left), String(right));
 }

@@ -21,7 +21,7 @@ export interface Turn<T> {
  * Fetches repeatedly while the tab is visible, and at once when it becomes visible again. A turn that takes more than a
  * minute fails.
  * @param load passes the signal on to the api
- * @param pause returns the milliseconds until the next turn
+ * @param pause returns the milliseconds until the next turn; Infinity if this one was the last
  */
 export function usePolling<T>(
   load: (signal: AbortSignal) => Promise<T>,
@@ -38,7 +38,7 @@ export function usePolling<T>(
     const { data: before, waited } = last.current;
     const wait = pause({ data, before, failed: error !== undefined, error, waited });
     last.current = { data, waited: wait };
-    return callWhenVisible(wait, reload);
+    return wait === Infinity ? undefined : callWhenVisible(wait, reload);
   }, [loading, data, error]);
   return resource;
 }

@@ -4,11 +4,10 @@ import type { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { useResource } from "@/components/useResource.ts";
 import { EntraButton } from "./EntraButton.tsx";
-import { fetchEntraConfig } from "./entra.ts";
 import { session } from "./index.ts";
 import css from "./SignIn.module.css";
+import { useEntraConfig } from "./useEntraConfig.ts";
 
 interface Props {
   /** Whether a sign-in is in progress. */
@@ -48,7 +47,7 @@ export function SignIn(props: Props) {
 /** The ways to sign in: the organisation's account, an API key, a token. */
 export function SignInForm({ busy, reason, again = false, children }: FormProps) {
   const [text, setText] = useState("");
-  const entra = useResource(fetchEntraConfig, []).data;
+  const entra = useEntraConfig();
   const [missing, setMissing] = useState<string>();
   const submit = (event: Event) => {
     event.preventDefault();

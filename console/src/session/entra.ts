@@ -44,11 +44,17 @@ export interface EntraToken {
 
 const NAME = "workspace-console-entra";
 
-/** Returns the sign-in configuration, undefined without one. */
+/**
+ * Returns the sign-in configuration, undefined without one.
+ * @throws Error if the service does not return it
+ */
 export async function fetchEntraConfig(signal: AbortSignal): Promise<EntraConfig | undefined> {
   const reply = await fetch("/console/config.json", { credentials: "omit", redirect: "error", signal });
+  if (!reply.ok) {
+    throw new Error(`The sign-in configuration could not be loaded (status ${reply.status}).`);
+  }
   const config = (await reply.json()) as { entra?: EntraConfig | null };
-  return reply.ok ? (config.entra ?? undefined) : undefined;
+  return config.entra ?? undefined;
 }
 
 /** Redirects to Entra ID, where the person chooses an account, or enters its credential again for a new sign-in. */

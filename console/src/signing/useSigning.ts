@@ -6,9 +6,10 @@ import { fetchWorkspaceItem } from "@/api/policies.ts";
 import { APPROVAL, REJECTION, type SignaturePolicy, type SignatureRequest, type SignedKind } from "@/api/signatures.ts";
 import { useResource } from "@/components/useResource.ts";
 import { allowLeaving } from "@/router/unsaved.ts";
-import { type EntraConfig, fetchEntraConfig, goToEntra } from "@/session/entra.ts";
+import { type EntraConfig, goToEntra } from "@/session/entra.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import type { Right } from "@/session/rights.ts";
+import { useEntraConfig } from "@/session/useEntraConfig.ts";
 import {
   findRecentSignIn,
   findSessionClient,
@@ -168,7 +169,7 @@ function useCredential(
   const [refused, setRefused] = useState(false);
   const [key, setKey] = useState("");
   const [keyError, setKeyError] = useState<string>();
-  const entra = useResource(async (signal) => (required ? await fetchEntraConfig(signal) : undefined), [required]).data;
+  const entra = useEntraConfig(required);
   const recent = findRecentSignIn(who, right, maxAge);
   const current = recent?.client ?? (refused ? undefined : findSessionClient(maxAge));
   const mustSignIn = required && current === undefined;

@@ -82,7 +82,7 @@ def test_the_back_button_needs_a_confirmation_while_a_dialog_has_typed_text(
 
 
 def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
-    """If the session ends, a form keeps its text until the same user signs in again."""
+    """If the session ends, a form keeps its text and focus until the same user signs in again."""
     console.expected.append("401")
     page = console.sign_in(EDITOR).open("queries/-/new", "New query").page
     page.get_by_label("Name", exact=True).fill("Outlives its session")
@@ -102,13 +102,14 @@ def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
     again.get_by_label("API key or token").fill(console.service.read_api_key(EDITOR))
     again.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Outlives its session")
+    expect(page.get_by_role("button", name="Save as a draft")).to_be_focused()
     page.get_by_role("button", name="Save as a draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Outlives its session")
     assert console.service.create_client(ADMIN).delete("/oi-api/warm-queries/outlives").status_code == 204
 
 
 def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: httpx.Client) -> None:
-    """If the session ends, an open dialog opens again with its text after the sign-in."""
+    """If the session ends, an open dialog opens again with its text and focus after the sign-in."""
     console.expected.append("401")
     append_events(editor, "ended", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/ended", "Audit log").page
@@ -123,6 +124,7 @@ def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: http
     page.unroute(re.compile(r"/provenance/events(\?|$)"))
     again.get_by_role("button", name="Sign in", exact=True).click()
     expect(dialog.get_by_label("Action")).to_have_value("LevelRead")
+    expect(dialog.get_by_role("button", name="Write event")).to_be_focused()
     dialog.get_by_role("button", name="Write event").click()
     expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("LevelRead")
 

@@ -1,4 +1,4 @@
-import { useCallback, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Identity } from "@/api/keys.ts";
 import { joinClasses } from "@/components/classes.ts";
 import { Empty } from "@/components/Empty.tsx";
@@ -23,6 +23,7 @@ export function App() {
   const state = useSession();
   const shown = state.state === "in" ? state : state.held;
   const locked = state.state !== "in";
+  useFocusReturn(locked);
   return (
     <>
       {shown && (
@@ -46,6 +47,29 @@ export function App() {
       <Toasts />
     </>
   );
+}
+
+/**
+ * Returns the focus to the page at the end of a lock.
+ *
+ * It remembers the last focused element. At the start of the lock, often no element has the focus any more, because a
+ * button is disabled while its request runs.
+ */
+function useFocusReturn(locked: boolean): void {
+  const last = useRef<EventTarget>(null);
+  useLayoutEffect(() => {
+    if (locked) {
+      return;
+    }
+    if (last.current instanceof HTMLElement) {
+      last.current.focus({ preventScroll: true });
+    }
+    const remember = ({ target }: FocusEvent) => {
+      last.current = target;
+    };
+    document.addEventListener("focusin", remember);
+    return () => document.removeEventListener("focusin", remember);
+  }, [locked]);
 }
 
 function Shell({ who }: { who: Identity }) {

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { describeError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -16,7 +15,6 @@ import { Start } from "./Start.tsx";
 
 export default function Downloads({ route }: PageProps) {
   const downloads = usePolling(fetchDownloads, choosePause, []);
-  const [from] = useState<Source>(() => parseSource(route.query));
   const stop = async (id: string) => {
     try {
       await cancelDownload(id);
@@ -32,7 +30,8 @@ export default function Downloads({ route }: PageProps) {
       description="Archived telemetry as files. The service prepares them in the background and deletes them after one day."
     >
       <Start
-        from={from}
+        key={route.query.toString()}
+        from={parseSource(route.query)}
         onStarted={(download, source) => {
           rememberSource(download.downloadId, describeSource(source));
           downloads.reload();

@@ -13,6 +13,7 @@ import { ImportJob } from "./ImportJob.tsx";
 import { NewImport } from "./NewImport.tsx";
 
 export default function Imports({ route }: PageProps) {
+  const connection = route.query.get("connection") ?? "";
   const imports = usePolling(fetchImports, choosePause, []);
   const stop = async (id: string) => {
     try {
@@ -28,7 +29,7 @@ export default function Imports({ route }: PageProps) {
       title="Imports"
       description="Files of past telemetry: each row becomes a message of a connection. Rows that are already stored are skipped."
     >
-      <NewImport connection={route.query.get("connection") ?? ""} onChanged={imports.reload} />
+      <NewImport key={connection} connection={connection} onChanged={imports.reload} />
       <Panel
         title="Your imports"
         actions={

@@ -13,8 +13,12 @@ import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 import { IgnoredInputs, parseExtent } from "./WarmRun.tsx";
 
-/** The page for tokens that can run queries but not list them. */
+/** The page for tokens that can run queries but not list them. A link with other inputs begins a new form. */
 export default function LookupRun({ route }: PageProps) {
+  return <LookupForm key={`${route.rest.join("/")}?${route.query}`} route={route} />;
+}
+
+function LookupForm({ route }: PageProps) {
   const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
   const [text, setText] = useState(() => formatPairs(route.query));
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));

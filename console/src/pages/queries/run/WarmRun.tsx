@@ -1,4 +1,4 @@
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { Signal } from "@/api/connections.ts";
 import { api } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
@@ -7,7 +7,7 @@ import { Notice } from "@/components/Notice.tsx";
 import { useSignals } from "@/components/signals.ts";
 import { useResource } from "@/components/useResource.ts";
 import { VisibleText } from "@/components/VisibleText.tsx";
-import { navigate, type Route } from "@/router/route.ts";
+import { navigate, parseHash, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
 import { buildArguments } from "./parameters.ts";
@@ -15,8 +15,29 @@ import { buildRunHref, buildWarmCall, EXTENT_NAMES, type Extent } from "./queryC
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 
-/** A form to run an approved query; the address contains its inputs. */
-export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
+interface Props {
+  query: WarmQuery;
+  route: Route;
+}
+
+/** A form to run an approved query; the address contains its inputs. A link with other inputs begins a new form. */
+export function WarmRun({ query, route }: Props) {
+  const address = route.query.toString();
+  // The inputs in the address as the form began with them, or wrote them at its last run.
+  const own = useRef(address);
+  const links = useRef(0);
+  if (own.current !== address) {
+    own.current = address;
+    links.current += 1;
+  }
+  const keepForm = () => {
+    own.current = parseHash(window.location.hash).query.toString();
+  };
+  return <WarmForm key={links.current} query={query} route={route} onWritten={keepForm} />;
+}
+
+/** @param onWritten called after the form wrote its inputs into the address */
+function WarmForm({ query, route, onWritten }: Props & { onWritten: () => void }) {
   const [values, setValues] = useState<ReadonlyMap<string, string>>(() => parseValues(query, route.query));
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const run = useRun();
@@ -24,6 +45,7 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   const ask = buildWarmCall(query.lookup, buildArguments(query.parameters, values), extent);
   const start = () => {
     navigate(buildRunHref(query.lookup, ask), "replace");
+    onWritten();
     run.start(ask);
   };
   const unknown = findUnknownInputs(query, route.query);

@@ -25,11 +25,12 @@ from shared.alerts.rule_results import build_status_report
 from shared.alerts.service import Trial
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_alert_rule_not_found_error, find_item
+from shared.catalog.alert_rule_checks import try_parse_stored_query
 from shared.catalog.alert_rule_models import AlertRuleFields, has_same_query_use
 from shared.catalog.fields import DECLARED
 from shared.catalog.item_checks import find_alert_rule_errors
 from shared.catalog.items import ItemKind
-from shared.catalog.models import AlertRule, StoredWarmQuery
+from shared.catalog.models import AlertRule
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, ValidationErrors
@@ -128,9 +129,9 @@ async def _list_query_errors(
     An example is a condition on a column that the query's result does not have.
     """
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
-    if item is None:
+    query, columns = None if item is None else try_parse_stored_query(item.definition), services().queries.columns
+    if query is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]
-    query, columns = StoredWarmQuery.model_validate(item.definition), services().queries.columns
     return await list_rule_errors_against_query(
         rule, query, columns, is_query_readable=AccessRight.CATALOG_READ in rights
     )

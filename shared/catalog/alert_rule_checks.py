@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from shared.catalog.alert_rule_models import AlertRule, has_same_query_use
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
@@ -61,7 +63,15 @@ def list_new_query_uses(
 
 
 def _find_query(definitions: Mapping[str, Mapping[str, Any]], lookup: str) -> WarmQuery | None:
-    return StoredWarmQuery.model_validate(definitions[lookup]) if lookup in definitions else None
+    return try_parse_stored_query(definitions[lookup]) if lookup in definitions else None
+
+
+def try_parse_stored_query(definition: Mapping[str, Any]) -> StoredWarmQuery | None:
+    """Parse the stored definition of a query; None if this version cannot parse it, so that reads do not find it."""
+    try:
+        return StoredWarmQuery.model_validate(definition)
+    except ValidationError:
+        return None
 
 
 def iterate_query_use_errors(

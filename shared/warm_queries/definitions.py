@@ -489,8 +489,8 @@ def _parse_query_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:
         query = StoredWarmQuery.model_validate(item.definition)
     except ValidationError as error:
         detail = (
-            f"This version of the service cannot read the warm query {item.key!r}, which a newer version has stored; "
-            "store the query again or delete it."
+            f"This version of the service cannot read the warm query {item.key!r}, which a newer version has possibly "
+            "stored; store the query again or delete it."
         )
         raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail) from error
     return CatalogEntry(query, item.created_at, item.updated_at, item.edited_by)

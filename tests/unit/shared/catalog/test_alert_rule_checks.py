@@ -1,5 +1,6 @@
 """Tests of the checks of alert rules against their queries that need no query engine."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from shared.catalog.alert_rule_checks import (
 )
 from shared.catalog.document import load_document
 from shared.catalog.document_plans import plan_document
+from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
 from shared.errors import MAX_LISTED
@@ -117,3 +119,21 @@ def test_only_new_and_changed_uses_of_queries_are_checked() -> None:
         ("alertRules", 0, "parameters", "until"),
     ]
     assert find_errors(load(removed, other_limit), stored) == [("alertRules", 0, "query")]
+
+
+def test_a_query_that_this_version_cannot_parse_is_unknown() -> None:
+    """A new rule over a stored query of a newer version is invalid, as if the query were missing."""
+    stored = apply_to_catalog(load())
+    items = tuple(
+        dataclasses.replace(item, definition={**item.definition, "newMember": 1})
+        if item.kind == ItemKind.WARM_QUERY
+        else item
+        for item in stored.items
+    )
+    without_query = load(("value: 5", "value: 6"))
+    [use] = list_new_query_uses(
+        without_query.model_copy(update={"warm_queries": ()}),
+        dataclasses.replace(stored, items=items),
+        plan_document(without_query, stored).plan.changes,
+    )
+    assert use.query is None

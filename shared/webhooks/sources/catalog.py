@@ -79,9 +79,8 @@ class ConnectionEvents:
             if not reported or not await self._try_replace_reported_statuses(reported, {}):
                 return
             # An endpoint that subscribed meanwhile must get the changes since then, and relied on the deleted statuses.
-            if not await self._has_subscription():
+            if not await self._has_subscription() or not await self._try_replace_reported_statuses({}, reported):
                 return
-            reported = {}
         reported = await self._publish_unpublished_changes(reported)
         current = await self._read_statuses_by_connection()
         while (

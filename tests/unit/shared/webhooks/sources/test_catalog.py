@@ -131,6 +131,7 @@ async def test_a_change_is_not_sent_again_after_its_delivery_has_expired(
     assert await webhook_services.list_all(endpoint) == []
 
 
+@pytest.mark.parametrize("changes_at_once", [False, True])
 @pytest.mark.parametrize("has_changed", [False, True])
 async def test_a_subscription_during_the_deletion_of_statuses_gets_later_changes(
     webhook_services: WebhookServices,
@@ -138,10 +139,12 @@ async def test_a_subscription_during_the_deletion_of_statuses_gets_later_changes
     monkeypatch: pytest.MonkeyPatch,
     *,
     has_changed: bool,
+    changes_at_once: bool,
 ) -> None:
     """An endpoint that subscribes while another instance deletes the statuses gets the changes since then.
 
-    ``has_changed`` is True if a status has changed since the latest run.
+    ``has_changed`` is True if a status has changed since the latest run; ``changes_at_once`` is True if the next change
+    comes before the deletion.
     """
     source = build_connection_events(webhook_services, states, webhook_services.outbox)
     earlier = await webhook_services.create_endpoint(CHANGED)
@@ -156,12 +159,16 @@ async def test_a_subscription_during_the_deletion_of_statuses_gets_later_changes
         endpoint_list = await load()
         await webhook_services.create_endpoint(CHANGED)
         await build_connection_events(webhook_services, states, webhook_services.outbox).publish_status_changes()
+        if changes_at_once:
+            webhook_services.time.advance(1)
+            await states.set_status(["rig"], "ERROR")
         return endpoint_list
 
     monkeypatch.setattr(webhook_services.registry, "load", load_before_subscription)
     await source.publish_status_changes()
-    webhook_services.time.advance(1)
-    await states.set_status(["rig"], "ERROR")
+    if not changes_at_once:
+        webhook_services.time.advance(1)
+        await states.set_status(["rig"], "ERROR")
     await source.publish_status_changes()
     [endpoint] = await webhook_services.service.list_endpoints()
     assert '"after":"ERROR"' in (await webhook_services.list_all(endpoint))[0].body

@@ -4,7 +4,11 @@ import { recallSource, rememberSource } from "../src/pages/downloads/rememberedS
 import { recallKql, rememberKql } from "../src/pages/queries/rememberedKql.ts";
 import { session } from "../src/session/index.ts";
 
-beforeEach(() => sessionStorage.clear());
+beforeEach(() => {
+  sessionStorage.clear();
+  // Other tests of this process can have left messages.
+  session.signOut();
+});
 afterEach(() => session.signOut());
 
 test("what was typed, started and told is kept while somebody is signed in, and gone when they sign out", () => {

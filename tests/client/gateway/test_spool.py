@@ -150,16 +150,16 @@ def test_an_accepted_connection_is_not_refused_any_more(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_connection_without_messages_is_not_refused(tmp_path: Path) -> None:
-    """A connection no longer counts as refused when its last message is deleted, also during a request."""
-    spool, line = open_spool(tmp_path, when_full=DROP_OLDEST), b"x" * 599_999 + b"\n"
-    spool.append_and_count_dropped({"a": [line]}, [], b"")
+def test_only_the_latest_refusals_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of remembered refusals is limited, because topics can name ever new connections."""
+    monkeypatch.setattr("oi.gateway.spool.MAX_REFUSED", 1)
+    spool = open_spool(tmp_path)
+    spool.append_and_count_dropped({"a": [b"x" * 799_999 + b"\n"]}, [], b"")
     spool.set_refused("a", is_refused=True)
-    assert spool._refused == {"a"}
-    assert spool.append_and_count_dropped({"b": [line]}, [], b"") == 1
-    assert spool._refused == set()
+    spool.set_refused("b", is_refused=True)
+    assert spool.reject_refused_connections(2**20) == 0
     spool.set_refused("a", is_refused=True)
-    assert spool._refused == set()
+    assert spool.reject_refused_connections(2**20) == 1
     spool.close()
 
 

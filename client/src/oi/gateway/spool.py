@@ -11,6 +11,8 @@ from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
 from oi.gateway.disk_reserve import DiskReserve
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
 
+MAX_REFUSED = 10_000
+"""Maximum number of remembered refusals; topics can name connections, so there can be any number of them."""
 MAX_MARKS = 4_096
 """Number of transactions whose delivery marks are stored; each transaction stores the marks of several deliveries."""
 REJECTED_PART = 4
@@ -164,7 +166,7 @@ class GatewaySpool:
         self.rejected_bytes = 0
         self.deleted_rejected_messages = 0
         self._bytes_by_lookup: dict[str, int] = {}
-        self._refused = set[str]()
+        self._refused = dict[str, None]()
         self.last_mark_id: int = self._database.execute("SELECT coalesce(max(id), 0) FROM mark").fetchone()[0]
         self._load_counters()
 
@@ -244,7 +246,7 @@ class GatewaySpool:
     def remove_batch(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
         self._run_transaction(lambda: self._replace_batch(batch, []))
-        self._refused.discard(batch.lookup)
+        self._refused.pop(batch.lookup, None)
         if not self._reserve.is_present:
             self._free_disk_space()
         elif self._count_free_pages() > _FREE_PAGES:
@@ -253,13 +255,13 @@ class GatewaySpool:
     def set_refused(self, lookup: str, *, is_refused: bool) -> None:
         """Record whether the last reply refused the connection itself, for instance because it is disabled.
 
-        The record is deleted with the last message of the connection.
+        The latest ``MAX_REFUSED`` refusals are remembered.
         """
-        # With the policy ``dropOldest``, the messages can be deleted during the request.
-        if is_refused and lookup in self._bytes_by_lookup:
-            self._refused.add(lookup)
-        else:
-            self._refused.discard(lookup)
+        self._refused.pop(lookup, None)
+        if is_refused:
+            self._refused[lookup] = None
+            if len(self._refused) > MAX_REFUSED:
+                del self._refused[next(iter(self._refused))]
 
     def reject_refused_connections(self, needed_bytes: int) -> int:
         """Move messages of refused connections to the rejected messages until ``needed_bytes`` fit into the file.
@@ -477,8 +479,6 @@ class GatewaySpool:
             self._bytes_by_lookup[lookup] -= size
             if not self._bytes_by_lookup[lookup]:
                 del self._bytes_by_lookup[lookup]
-                # Topics can name connections, so their number has no limit.
-                self._refused.discard(lookup)
         return deleted
 
     def _check_has_room_for(self, size_bytes: int) -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -211,7 +212,7 @@ class ColdReader:
                     async for batch in reading.read_batches():
                         yield batch
             finally:
-                await engine.run(engine.engine.close)
+                await engine.close()
 
 
 class _SharedEngine:
@@ -230,16 +231,19 @@ class _SharedEngine:
 
         A cancellation interrupts the query of the function; the next call waits until the function has ended.
         """
-
-        def call_alone() -> T:
-            with self._lock:
-                return function(*args, **kwargs)
-
         try:
-            return await self._runtime.run_in_thread(call_alone)
+            return await self._runtime.run_in_thread(self._call_alone, partial(function, *args, **kwargs))
         except asyncio.CancelledError:
             self.engine.interrupt()
             raise
+
+    async def close(self) -> None:
+        """Close the engine after the function that a thread still executes."""
+        await self._runtime.run_in_thread(self._call_alone, self.engine.close)
+
+    def _call_alone[T](self, function: Callable[[], T]) -> T:
+        with self._lock:
+            return function()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from graphql.validation.rules import overlapping_fields_can_be_merged as overlap
 
 from shared.graphql_api.limits import MAX_DEPTH, MAX_TOKENS
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.text_formats.strict_json import MAX_DEPTH as MAX_JSON_DEPTH
 
 MAX_CACHED_CHARACTERS: Final = 100_000
 """Maximum total length of the cached documents; a character needs up to 550 bytes of memory for syntax nodes."""
@@ -38,6 +39,8 @@ _COST_FACTOR: Final = 32
 _MAX_COMPARISONS: Final = 50_000
 """Maximum number of field comparisons during validation; the library's limit, ten times higher, takes seconds."""
 _ABORTED: Final = "Validation aborted."
+_PARSER_TOO_DEEP: Final = "nested too deeply"
+"""Part of the parser's message, which does not name the limit."""
 _TOO_MANY_SELECTIONS: Final = "The document selects the same fields too often; select each field once."
 _INTROSPECTION_TOO_DEEP: Final = (
     "An introspection may nest `fields`, `inputFields`, `interfaces` and `possibleTypes` at most 2 deep."
@@ -47,7 +50,10 @@ _REPLACED_MESSAGES: Final = {
     "Maximum introspection depth exceeded": _INTROSPECTION_TOO_DEEP,
 }
 """Messages of the library that do not name the limit, and the messages that replace them."""
-_TOO_DEEP: Final = f"The document is nested too deeply; a depth of at most {MAX_DEPTH} fields is allowed."
+_TOO_DEEP: Final = (
+    f"The document is nested too deeply; a depth of at most {MAX_DEPTH} fields is allowed, "
+    f"and literals of JSON with at most {MAX_JSON_DEPTH} levels."
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,8 @@ class DocumentCache:
             document = remove_repeated_selections(parse(document_text, max_tokens=MAX_TOKENS))
             errors = validate(self._schema, document, specified_rules, max_errors=_MAX_ERRORS)
         except GraphQLSyntaxError as error:
+            if _PARSER_TOO_DEEP in error.message:
+                return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
             # The traceback would keep all objects of the parser in memory.
             return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:

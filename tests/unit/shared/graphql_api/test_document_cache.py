@@ -101,9 +101,19 @@ def test_deeply_nested_fragments_are_rejected_with_the_depth_limit(fragment_dept
         for number in range(last)
     )
     text = f'{{ connection(id: "x") {{ ...F0 }} }} {fragments} fragment F{last} on Connection {{ id }}'
-    assert list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(text)) == [
-        "The document is nested too deeply; a depth of at most 12 fields is allowed."
-    ]
+    [message] = list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(text))
+    assert message == (
+        "The document is nested too deeply; a depth of at most 12 fields is allowed, "
+        "and literals of JSON with at most 100 levels."
+    )
+
+
+def test_a_very_deep_literal_is_rejected_with_its_limit() -> None:
+    """The rejection of a literal that the parser cannot read names the limit of the levels."""
+    literal = f"{{v: {'[' * 300}{']' * 300}}}"
+    text = f'mutation {{ executeQuery(name: "a", parameters: {literal}) {{ meta {{ rowCount }} }} }}'
+    [message] = list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(text))
+    assert "literals of JSON with at most 100 levels" in message
 
 
 def test_a_deep_introspection_is_rejected_with_its_limit() -> None:

@@ -242,7 +242,7 @@ async def test_a_literal_has_as_many_levels_as_a_json_body() -> None:
 @pytest.mark.parametrize(
     ("value", "is_accepted"), [("x" * 499_998, True), ("x" * 499_999, False), (2**70, True), ({"n": [2**70]}, True)]
 )
-async def test_a_literal_repeats_its_variables_only_up_to_a_limit(value: object, is_accepted: bool) -> None:  # noqa: FBT001  a column of the table
+async def test_a_literal_repeats_its_variables_only_up_to_a_limit(value: object, *, is_accepted: bool) -> None:
     """The repetitions of variables in a literal have at most 1,000,000 characters, as a whole query would be built."""
     text = 'mutation($p: JSON) { executeQuery(name: "a", parameters: {v: [$p, $p, $p]}) { meta { rowCount } } }'
     with CountingPool(1) as pool:

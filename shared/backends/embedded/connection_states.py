@@ -2,15 +2,20 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.background.ports import CLOCK_TOLERANCE
+from shared.errors import WorkspaceError
+from shared.observability.logs import get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
+_LOG: Final = get_logger("connections")
 _NAMES = ("CONNECTION_STATES_UNAVAILABLE", "the store of connection states")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS connection_states (
@@ -92,10 +97,19 @@ class SqliteConnectionStates:
         at = self._runtime.now()
         with convert_sqlite_errors(*_NAMES):
             states = await self._database.read(self._read_states)
-            if all(each.last_message is None or each.last_message <= at + CLOCK_TOLERANCE for each in states.values()):
-                return states
-            await self._database.write(lambda database: _cap_future_times(database, at))
-            return await self._database.read(self._read_states)
+        if not any(_is_in_future(each.last_message, at) for each in states.values()):
+            return states
+        capped = {
+            lookup: replace(each, last_message=at) if _is_in_future(each.last_message, at) else each
+            for lookup, each in states.items()
+        }
+        try:
+            with convert_sqlite_errors(*_NAMES):
+                await self._database.write(lambda database: _cap_future_times(database, at))
+        except WorkspaceError as error:
+            # The next read repeats the correction.
+            _LOG.warning("the times of the latest messages were not corrected after a clock setback: %s", error)
+        return capped
 
     async def close(self) -> None:
         """Close the SQLite file."""
@@ -143,6 +157,11 @@ def _add_to_message_counts(
         " last_message = max(iif(last_message > ?, ?, ifnull(last_message, '')), excluded.last_message)",
         (connection, new_messages, last_message_at, format_rfc3339(at + CLOCK_TOLERANCE), format_rfc3339(at)),
     )
+
+
+def _is_in_future(time: datetime | None, at: datetime) -> bool:
+    """Return whether a time was stored before a clock setback, which is now ``at``."""
+    return time is not None and time > at + CLOCK_TOLERANCE
 
 
 def _cap_future_times(database: sqlite3.Connection, at: datetime) -> None:

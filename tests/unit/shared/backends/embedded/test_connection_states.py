@@ -10,6 +10,7 @@ import pytest
 
 from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages
+from shared.timestamps import now
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -49,6 +50,23 @@ async def test_message_counts_beyond_32_bits_are_exact(states: SqliteConnectionS
     database.close()
     await states.add_arrived_messages_to_counts([_build_arrivals(2)])
     assert (await states.load_states_by_connection())["rig"].messages_received == 2**40 + 1
+
+
+async def test_a_clock_setback_is_handled_while_the_file_cannot_be_written(
+    states: SqliteConnectionStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a time in the future cannot be corrected in the file, the current time is still returned in its place."""
+    at = now()
+    future = at + timedelta(hours=1)
+    await states.add_arrived_messages_to_counts([ArrivedMessages("rig", "telemetry/0", (1,), future, future)])
+
+    async def fail_to_write(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(states._database, "write", fail_to_write)
+    last = (await states.load_states_by_connection())["rig"].last_message
+    assert last is not None
+    assert at <= last <= now()
 
 
 async def test_a_failed_count_of_a_batch_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:

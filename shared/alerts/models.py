@@ -34,8 +34,8 @@ class RuleStatus(StrEnum):
 class Mark(StrEnum):
     """Event about a stored alert that is not yet published.
 
-    A mark is removed after its event is published, so a crash loses no event. In a workspace without provenance (audit
-    chains), the mark of an acknowledgement is removed without an audit event.
+    A mark is removed after its event is published, so a crash loses no event. An acknowledgement has a mark only if the
+    workspace had provenance (audit chains) at that time.
     """
 
     FIRING = "firing"

@@ -188,7 +188,11 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The store of the telemetry archive and of download files does not respond.", 503
     ),
     "CATALOG_UNAVAILABLE": _build_error_code("The workspace's catalog cannot be read.", 503),
-    "CATALOG_CHANGED": _build_error_code("The catalog was changed by other requests at the same time; retry.", 409),
+    "CATALOG_CHANGED": _build_error_code(
+        "The catalog was changed by other requests at the same time; retry. If the query was changed while its "
+        "decision was signed, read the query again first.",
+        409,
+    ),
     "PARTITION_KEY_IMMUTABLE": _build_error_code("The partition key path of a container cannot be changed.", 409),
     "WORKSPACE_ID_FIXED": _build_error_code(
         "The workspace id in the document differs from the id of the stored workspace.", 409

@@ -154,7 +154,8 @@ class Queries:
         Raises:
             ForbiddenError: the caller edited the draft last.
             ConflictError: the draft was rejected, or the query is approved and `meaning` or `statement` is not that of
-                the caller's stored signature (code ``WARM_QUERY_APPROVED``).
+                the caller's stored signature (code ``WARM_QUERY_APPROVED``); or the definition was changed while the
+                decision was signed (code ``CATALOG_CHANGED``): read it again before you repeat the decision.
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             PreconditionFailedError: the definition no longer has the ETag `etag`.
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another

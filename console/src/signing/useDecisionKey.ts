@@ -40,7 +40,14 @@ export function useDecisionKey(subject: string, content: string, first: string |
   /** Whether an earlier attempt, with other content, was possibly stored. */
   const [edited, setEdited] = useState(open?.edited ?? false);
   useLayoutEffect(() => {
-    if (sent !== undefined && sent !== content) {
+    const remembered = openAttempts.get(subject);
+    if (remembered?.content === content && remembered.key !== key) {
+      // The fields have the content of the attempt again: a dialog can open without the text of a reason.
+      setSent(content);
+      setEdited(remembered.edited);
+      setUncertain(true);
+      setKey(remembered.key);
+    } else if (sent !== undefined && sent !== content) {
       setSent(undefined);
       setEdited(edited || uncertain);
       setUncertain(false);
@@ -51,11 +58,17 @@ export function useDecisionKey(subject: string, content: string, first: string |
     setSent(content);
     openAttempts.set(subject, { key, content, edited });
   };
+  const forget = () => {
+    // After this dialog was closed, another one has possibly begun another attempt.
+    if (openAttempts.get(subject)?.key === key) {
+      openAttempts.delete(subject);
+    }
+  };
   const fail = (error: unknown) => {
     const isUncertain = uncertain || isOutcomeUnknown(error);
     setUncertain(isUncertain);
     if (!isUncertain && !edited) {
-      openAttempts.delete(subject);
+      forget();
     }
     if (!(error instanceof ApiError)) {
       return;
@@ -72,5 +85,5 @@ export function useDecisionKey(subject: string, content: string, first: string |
       openAttempts.set(subject, { key: next, content, edited: true });
     }
   };
-  return { key, begin, succeed: () => openAttempts.delete(subject), fail };
+  return { key, begin, succeed: forget, fail };
 }

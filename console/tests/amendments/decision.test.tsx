@@ -92,6 +92,25 @@ test("a decision whose dialog was closed before its reply was lost is repeated w
   expect(third).not.toBe(first);
 });
 
+test("a rejection whose reply was lost is repeated with the same idempotency key if its reason is typed again", async () => {
+  const post = vi.spyOn(session.api, "post").mockRejectedValueOnce(createUnreachableError());
+  const reject = async (attempts: number) => {
+    await press("Reject");
+    await typeText("wrong");
+    await press("Reject");
+    await vi.waitFor(() => expect(post).toHaveBeenCalledTimes(attempts));
+    await vi.waitFor(() => expect(root.querySelector("[aria-busy=true]")).toBeNull());
+  };
+  await reject(1);
+  await press("Cancel");
+  const decided = { status: 409, code: "AMENDMENT_NOT_PENDING", detail: "", members: { currentStatus: "rejected" } };
+  post.mockRejectedValueOnce(new ApiError(decided));
+  await reject(2);
+  const [first, second] = post.mock.calls.map(([, , options]) => options?.headers?.["Idempotency-Key"]);
+  expect(second).toBe(first);
+  expect(root.textContent).not.toContain("edited");
+});
+
 test("an altered amendment can be neither approved nor rejected", async () => {
   const amendment = { ...makeAmendment(1), AmendedRecord: { a: 3 } } as never;
   await show(<Decision scope="s" amendment={amendment} onReload={reload} />);

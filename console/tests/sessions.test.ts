@@ -179,6 +179,15 @@ test("a clock that differs by less than the precision of the reply's date counts
   expect(session.now().getTime()).toBe(Date.now());
 });
 
+test("a clock that is corrected after the sign-in is noticed with the next reply", async () => {
+  ahead = HOUR;
+  const session = new Session();
+  await session.signInWithKey(KEY);
+  ahead = 0;
+  await session.api.get("/oi-api/whoami");
+  expect(session.now().getTime()).toBe(Date.now());
+});
+
 test("a token of 30 days lasts 30 days, longer than a timer of a browser", async () => {
   lifetime = 30 * 24 * HOUR;
   const session = new Session();

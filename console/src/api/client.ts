@@ -31,6 +31,8 @@ export interface Caller {
   refused(error: ApiError, token: string | undefined): void;
   /** The error of all requests while the session has ended and its page waits for a new sign-in. */
   locked?(): ApiError | undefined;
+  /** Called with the service's time of each reply. */
+  replied?(at: Date): void;
 }
 
 const MAX_WAIT_SECONDS = 5;
@@ -137,6 +139,10 @@ export class Client {
     try {
       const reply = await this.#places.run(() => fetch(target, init), options.signal);
       recordUsage(reply.headers);
+      const at = new Date(reply.headers.get("date") ?? Number.NaN);
+      if (!Number.isNaN(at.getTime())) {
+        this.#caller.replied?.(at);
+      }
       return reply;
     } catch (error) {
       throw isAbort(error) ? error : createUnreachableError();

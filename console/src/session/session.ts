@@ -84,6 +84,7 @@ export class Session {
     workspace: () => (this.#state.state === "in" ? (this.#state.who.workspace ?? "") : ""),
     refused: (error, token) => this.#handleRejectedToken(error, token),
     locked: () => (this.#held ? createExpiredError() : undefined),
+    replied: (at) => this.#compareClocks(at),
   });
 
   get state(): SessionState {
@@ -254,14 +255,21 @@ export class Session {
   }
 
   #storeToken(token: string, expiresAt: string | undefined, { who, now }: IdentityAt): void {
-    const ahead = Date.now() - now.getTime();
-    this.#ahead = Math.abs(ahead) < DATE_PRECISION_MS ? 0 : ahead;
+    this.#compareClocks(now);
     const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
     const until = new Date(end.getTime() + this.#ahead);
     this.#token = token;
     storeSession({ token, expiresAt: end.toISOString(), until: until.toISOString() });
     this.#change({ state: "in", who, expiresAt: end, number: this.#number });
     this.#scheduleRenewal(until);
+  }
+
+  /** Compares this machine's clock, which can be corrected at any time, with the service's time of a reply. */
+  #compareClocks(at: Date): void {
+    const ahead = Date.now() - at.getTime();
+    if (Math.abs(ahead - this.#ahead) >= DATE_PRECISION_MS) {
+      this.#ahead = Math.abs(ahead) < DATE_PRECISION_MS ? 0 : ahead;
+    }
   }
 
   /** Schedules the renewal of the token, or the end of the session; `end` is by this machine's clock. */

@@ -15,7 +15,6 @@ from graphql import (
     FragmentSpreadNode,
     GraphQLError,
     GraphQLSchema,
-    GraphQLSyntaxError,
     SelectionSetNode,
     parse,
     print_ast,
@@ -134,7 +133,7 @@ class DocumentCache:
         try:
             document = remove_repeated_selections(parse(document_text, max_tokens=MAX_TOKENS))
             errors = validate(self._schema, document, specified_rules, max_errors=_MAX_ERRORS)
-        except GraphQLSyntaxError as error:
+        except GraphQLError as error:
             if _PARSER_TOO_DEEP in error.message:
                 return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
             # The traceback would keep all objects of the parser in memory.
@@ -161,6 +160,7 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
     """Return an equivalent GraphQL document in which no selection set contains the same selection twice.
 
     Raises:
+        GraphQLError: if a selection set is empty, which the grammar does not allow, but the library's parser accepts.
         RecursionError: if the document is nested too deeply.
     """
     merging = _SelectionMerger()
@@ -202,6 +202,8 @@ class _SelectionMerger:
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
             return _MergedNode(node, self._get_number_of_selection_key((*_build_selection_key(node), None)))
+        if not subselections.selections:
+            raise GraphQLError("Syntax Error: a selection set must contain at least one field.", subselections)
         selections, number = self._merge_selections(subselections.selections)
         prepared = replace(node, selection_set=replace(subselections, selections=selections))
         return _MergedNode(prepared, self._get_number_of_selection_key((*_build_selection_key(node), number)))

@@ -108,6 +108,13 @@ def test_deeply_nested_fragments_are_rejected_with_the_depth_limit(fragment_dept
     )
 
 
+@pytest.mark.parametrize("text", ["{}", "mutation {}", "{workspace{}}", "{workspace{...on Workspace{}}}"])
+def test_an_empty_selection_set_is_rejected(text: str) -> None:
+    """A document with an empty selection set is rejected, as the grammar of GraphQL requires."""
+    [message] = list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(text))
+    assert message == "Syntax Error: a selection set must contain at least one field."
+
+
 def test_a_very_deep_literal_is_rejected_with_its_limit() -> None:
     """The rejection of a literal that the parser cannot read names the limit of the levels."""
     literal = f"{{v: {'[' * 300}{']' * 300}}}"
